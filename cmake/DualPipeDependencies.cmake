@@ -1,0 +1,30 @@
+# What the runtime is built with. Needed: header-only libraries. Optional: math libraries.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)            # used as fmt::fmt-header-only
+find_package(Flatbuffers QUIET)
+find_program(FLATC flatc REQUIRED)
+find_path(FLATBUFFERS_INCLUDE_DIR flatbuffers/flatbuffers.h REQUIRED)
+find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
+find_path(DLPACK_INCLUDE_DIR dlpack/dlpack.h REQUIRED)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used header-only, with XXH_INLINE_ALL
+
+find_package(dnnl CONFIG QUIET)
+if(dnnl_FOUND)
+  dualpipe_note("float32 math: oneDNN ${dnnl_VERSION}")
+else()
+  dualpipe_note("float32 math: plain loops (oneDNN not found)")
+endif()
+
+find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu)
+find_library(OPENBLAS_LIBRARY openblas)
+if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY)
+  set(OPENBLAS_FOUND TRUE)
+  dualpipe_note("float64 math: OpenBLAS")
+else()
+  set(OPENBLAS_FOUND FALSE)
+  dualpipe_note("float64 math: plain loops (OpenBLAS not found)")
+endif()
+
+dualpipe_note("CUDA: left out (the cuda device is not part of this version)")
+dualpipe_note("MPI: left out (the mpi transport is not part of this version)")

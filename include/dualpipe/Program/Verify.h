@@ -1,0 +1,82 @@
+//===- Verify.h - the checks on compiled programs ---------------------------===//
+//
+// One checker for programs, whoever made them: the compiler runs it on what it
+// is about to write, the loader on what it has read. It knows nothing of the
+// passes that are meant to establish these invariants. Numbers are those of
+// docs/invariants.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_PROGRAM_VERIFY_H
+#define DUALPIPE_PROGRAM_VERIFY_H
+
+#include "dualpipe/Program/Program.h"
+#include "dualpipe/Support/Status.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dualpipe::program {
+
+/// A command of a rank's program. `command` is kNone where the finding concerns
+/// the rank or the shared section as a whole.
+struct CommandRef {
+  uint32_t rank = kNone;
+  uint32_t command = kNone;
+};
+
+/// A broken invariant.
+struct Violation {
+  struct Note {
+    CommandRef where;
+    std::string message;
+  };
+  const char *id; ///< "P1", "D3", ...
+  CommandRef where;
+  std::string message; ///< lower case, no full stop, without the id and the place
+  std::vector<Note> notes;
+};
+using Verdict = std::optional<Violation>;
+
+/// P3: slots, events, streams, channels, stages and functions are in range; a
+/// group uses one stream; a command stands on a stream of its kind; every table
+/// that a command indexes holds it. Checked first: the others rely on it.
+Verdict verifyShared(const SharedInfo &shared);
+Verdict verifyRanges(const SharedInfo &shared, const RankProgram &rank);
+/// P1: every event is recorded at most once, and every wait has an earlier
+/// record of its event in issue order.
+Verdict verifyEvents(const SharedInfo &shared, const RankProgram &rank);
+/// P2: two accesses to a slot, one of them a write, are ordered by streams and
+/// events of the rank; a slot is never read before it is written.
+Verdict verifySlots(const SharedInfo &shared, const RankProgram &rank);
+/// D1 and D2 for one rank alone: what passes through the rank's ends of its
+/// channels agrees in number and digest with the shared section.
+Verdict verifyChannelEnds(const SharedInfo &shared, const RankProgram &rank);
+/// D1, D2 where both ends are at hand: every send meets one receive, in order;
+/// reductions have the same members and order on all of them.
+Verdict verifyMatching(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks);
+/// D3, the one-queue rule, over all ranks: all issue lists, with matched ends as
+/// one event, have no cycle as if each rank had one queue. Linear in the
+/// commands. Needs what verifyMatching establishes. The notes are a shortest
+/// cycle, one per command.
+Verdict verifyProgress(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks);
+
+/// The checks on one rank: P3, P1, P2, then the channel ends.
+Verdict verifyRank(const SharedInfo &shared, const RankProgram &rank);
+/// The checks between ranks. All ranks of the program must be given, in order.
+Verdict verifyAcrossRanks(const SharedInfo &shared,
+                          const std::vector<const RankProgram *> &ranks);
+/// Everything that applies to the ranks at hand.
+Verdict verifyProgram(const Program &program);
+
+/// "file.pipe:12:7" of an entry of `SharedInfo::locations`.
+std::string describeLocation(const SharedInfo &shared, uint32_t loc);
+/// "rank 3, command 17: recv of the activation for stage 2, micro-batch 4 (file.pipe:12:7)"
+std::string describeCommand(const SharedInfo &shared, const RankProgram &rank, uint32_t command);
+/// A verdict as a status whose message has id, place, finding and notes.
+Status toStatus(const Program &program, const Verdict &verdict);
+
+} // namespace dualpipe::program
+
+#endif // DUALPIPE_PROGRAM_VERIFY_H

@@ -1,0 +1,123 @@
+//===- Schedule.h - order tables: what each rank computes, in which order --===//
+//
+// The plain-data form of a schedule for given numbers of ranks and
+// micro-batches. The interpreter of `.pipe` files fills it; the checker, the
+// global timeline and the exporters read it. It holds compute ops only:
+// transfers and reductions are derived from it (Timeline.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_SCHEDULE_SCHEDULE_H
+#define DUALPIPE_SCHEDULE_SCHEDULE_H
+
+#include "dualpipe/Support/Diagnostics.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dualpipe {
+
+/// What a compute op does for one micro-batch in one stage.
+enum class OpKind : uint8_t { Forward, Backward, BackwardInput, BackwardWeight };
+
+/// The keyword of the language: `fwd`, `bwd`, `bwd_input`, `bwd_weight`.
+const char *getKeyword(OpKind kind);
+/// The letter of PyTorch's action grammar: F, B, I, W.
+char getLetter(OpKind kind);
+
+/// An ordered chain of stages and the micro-batches that flow through it.
+///
+/// Stages are numbered over the whole schedule: pipelines that share weights
+/// have the same `firstStage`, others follow each other. Micro-batches are
+/// numbered over the whole schedule too, so (stage, micro-batch) is unique even
+/// where two pipelines share stages.
+struct Pipeline {
+  std::string name;
+  uint32_t firstStage = 0;
+  uint32_t numStages = 0;
+  uint32_t firstMicrobatch = 0;
+  uint32_t numMicrobatches = 0;
+  /// The rank of each stage of the chain; `numStages` entries.
+  std::vector<uint32_t> placement;
+  SourceLoc loc;
+
+  bool holdsMicrobatch(uint32_t mb) const {
+    return mb >= firstMicrobatch && mb - firstMicrobatch < numMicrobatches;
+  }
+  bool holdsStage(uint32_t stage) const {
+    return stage >= firstStage && stage - firstStage < numStages;
+  }
+  uint32_t getRank(uint32_t stage) const { return placement[stage - firstStage]; }
+  uint32_t getLastStage() const { return firstStage + numStages - 1; }
+};
+
+/// The compute ops of one rank in program order, as a structure of arrays.
+struct RankOrder {
+  static constexpr uint32_t kAlone = ~0u;
+
+  /// From op `begin` on, the rank is in the phase `name` (an index into
+  /// `Schedule::phaseNames`).
+  struct Phase {
+    uint32_t name;
+    uint32_t begin;
+  };
+
+  std::vector<OpKind> kind;
+  std::vector<uint32_t> stage;
+  std::vector<uint32_t> microbatch;
+  /// Members of one fused group stand next to each other and carry the same
+  /// number, unique on the rank; an op on its own carries `kAlone`.
+  std::vector<uint32_t> group;
+  /// Index into `Schedule::locations`.
+  std::vector<uint32_t> loc;
+  std::vector<Phase> phases;
+
+  size_t size() const { return kind.size(); }
+  void push(OpKind k, uint32_t s, uint32_t mb, uint32_t g, uint32_t l) {
+    kind.push_back(k);
+    stage.push_back(s);
+    microbatch.push_back(mb);
+    group.push_back(g);
+    loc.push_back(l);
+  }
+  /// One past the last member of the fused group that begins at op `i`; `i + 1`
+  /// for an op on its own.
+  size_t groupEnd(size_t i) const {
+    size_t end = i + 1;
+    if (group[i] != kAlone)
+      while (end < size() && group[end] == group[i])
+        ++end;
+    return end;
+  }
+};
+
+/// A schedule for given numbers of ranks and micro-batches.
+struct Schedule {
+  std::string name;
+  uint32_t numRanks = 0;
+  uint32_t numMicrobatches = 0;
+  uint32_t numStages = 0;
+  bool training = true;
+  /// Further parameters and their values, in the order of declaration.
+  std::vector<std::pair<std::string, int64_t>> params;
+  std::vector<Pipeline> pipelines;
+  std::vector<RankOrder> ranks;
+  std::vector<std::string> phaseNames;
+  /// Names of the source files; `SourceLoc::file` indexes it.
+  std::vector<std::string> files;
+  /// Every distinct place of an op; entry 0 is the schedule itself.
+  std::vector<SourceLoc> locations;
+  SourceLoc loc;
+
+  SourceLoc getLoc(uint32_t rank, size_t op) const { return locations[ranks[rank].loc[op]]; }
+  /// The index of the pipeline that micro-batch `mb` flows through, or
+  /// `pipelines.size()` where no pipeline has it.
+  size_t findPipeline(uint32_t mb) const;
+  size_t getNumOps() const;
+};
+
+} // namespace dualpipe
+
+#endif // DUALPIPE_SCHEDULE_SCHEDULE_H
