@@ -24,8 +24,10 @@
 #define DUALPIPE_STAGE_H
 
 #include <dlpack/dlpack.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -176,6 +178,20 @@ typedef const dp_model_api *(*dp_get_model_fn)(void);
 #else
 #define DP_EXPORT
 #endif
+
+/* Writes why a function fails, cut to `message_size`, and returns DP_ERROR:
+ * `return dp_fail(call->message, call->message_size, "...")`. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4), unused))
+#endif
+static inline dp_status
+dp_fail(char *message, size_t message_size, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, message_size, format, arguments);
+  va_end(arguments);
+  return DP_ERROR;
+}
 
 #ifdef __cplusplus
 } /* extern "C" */

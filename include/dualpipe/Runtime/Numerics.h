@@ -1,0 +1,38 @@
+//===- Numerics.h - arithmetic that executor and reference share ------------===//
+//
+// Whatever the runtime itself adds or subtracts is done here, once, in a fixed
+// order, so that a pipelined run and its sequential replay agree bit for bit.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_RUNTIME_NUMERICS_H
+#define DUALPIPE_RUNTIME_NUMERICS_H
+
+#include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Support/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace dualpipe::runtime {
+
+/// Bytes of one element; 0 for types whose elements are not whole bytes.
+size_t getElementBytes(DLDataType type);
+/// Elements of a tensor (1 where it has no dimensions).
+int64_t getNumElements(const DLTensor &tensor);
+size_t getNumBytes(const DLTensor &tensor);
+/// "float32", "int8", ...
+std::string describeType(DLDataType type);
+
+/// The sum over all members of a reduction: every gradient becomes copies[0] + copies[1] + ...,
+/// added in that order element by element; all copies end with the same bits. The caller gives the
+/// copies of one stage in ascending order of rank. float32 and float64.
+Status sumGradients(std::span<StageCopy *const> copies);
+
+/// parameters -= learningRate * gradients, element by element. float32 and float64.
+Status descend(StageCopy &copy, double learningRate);
+
+} // namespace dualpipe::runtime
+
+#endif // DUALPIPE_RUNTIME_NUMERICS_H
