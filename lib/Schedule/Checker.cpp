@@ -100,8 +100,9 @@ void Checker::placeOp(uint32_t rank, uint32_t op) {
 
   size_t p = schedule.findPipeline(mb);
   if (p == schedule.pipelines.size() || !schedule.pipelines[p].holdsStage(stage)) {
-    report(id, loc,
-           fmt::format("rank {}: no pipeline has both stage {} and micro-batch {}", rank, stage, mb));
+    report(
+        id, loc,
+        fmt::format("rank {}: no pipeline has both stage {} and micro-batch {}", rank, stage, mb));
     return;
   }
   const Pipeline &pipeline = schedule.pipelines[p];
@@ -165,9 +166,10 @@ void Checker::requireOp(const Pipeline &pipeline, uint32_t stage, uint32_t mb) {
   uint32_t rank = pipeline.getRank(stage);
   auto missing = [&](const char *id, const char *what) {
     report(id, schedule.loc,
-           fmt::format("rank {} never runs the {} of stage {}, micro-batch {} (pipeline '{}')", rank,
-                       what, stage, mb, pipeline.name),
-           Note{pipeline.loc, fmt::format("'{}' places stage {} on rank {}", pipeline.name, stage, rank)});
+           fmt::format("rank {} never runs the {} of stage {}, micro-batch {} (pipeline '{}')",
+                       rank, what, stage, mb, pipeline.name),
+           Note{pipeline.loc,
+                fmt::format("'{}' places stage {} on rank {}", pipeline.name, stage, rank)});
   };
   if (!index.find(Product::Output, stage, mb)->isValid())
     missing("S1", "forward");
@@ -320,10 +322,10 @@ void Checker::checkCycles() {
                                         describe(next), why, next.rank)};
   };
   ++findings;
-  Diagnostic &diagnostic =
-      sink.error(getLoc(shortest[0]),
-                 fmt::format("S4: the schedule cannot finish: {} ops wait for each other in a circle",
-                             shortest.size()));
+  Diagnostic &diagnostic = sink.error(
+      getLoc(shortest[0]),
+      fmt::format("S4: the schedule cannot finish: {} ops wait for each other in a circle",
+                  shortest.size()));
   for (size_t i = 0; i != shortest.size(); ++i) {
     Note note = explain(i);
     diagnostic.note(note.first, note.second);

@@ -36,11 +36,10 @@ static std::optional<Ticks> parseTicks(std::string_view text) {
   size_t dot = text.find('.');
   std::string_view whole = text.substr(0, dot);
   std::string_view fraction = dot == text.npos ? "" : text.substr(dot + 1);
-  if (whole.empty() || whole.size() > 9 || fraction.size() > 6 || (dot != text.npos && fraction.empty()))
+  if (whole.empty() || whole.size() > 9 || fraction.size() > 6 ||
+      (dot != text.npos && fraction.empty()))
     return std::nullopt;
-  auto isDigits = [](std::string_view s) {
-    return s.find_first_not_of("0123456789") == s.npos;
-  };
+  auto isDigits = [](std::string_view s) { return s.find_first_not_of("0123456789") == s.npos; };
   if (!isDigits(whole) || !isDigits(fraction))
     return std::nullopt;
   std::string digits = std::string(whole) + std::string(fraction);
@@ -51,7 +50,8 @@ static std::optional<Ticks> parseTicks(std::string_view text) {
 }
 
 static std::string printTicks(Ticks ticks) {
-  std::string text = fmt::format("{}.{:06}", ticks / Costs::kTicksPerUnit, ticks % Costs::kTicksPerUnit);
+  std::string text =
+      fmt::format("{}.{:06}", ticks / Costs::kTicksPerUnit, ticks % Costs::kTicksPerUnit);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.')
     text.pop_back();

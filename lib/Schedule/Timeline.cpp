@@ -21,17 +21,17 @@ StageCopies dualpipe::getStageCopies(const Schedule &schedule) {
 }
 
 /// The order of the one global sequence. At one time, what has been made is
-/// passed on before anything new starts; computes last longer than nothing, so
-/// a transfer always stands between its producer and its consumer.
+/// passed on before anything new starts, and ranks go first to last; computes
+/// last longer than nothing, so a transfer always stands between its producer
+/// and its consumer.
 struct Timeline::Key {
   Ticks time;
   enum Class : uint8_t { Transfer, Reduction, Compute } kind;
-  uint32_t visited; ///< of the compute op, or of the producer
-  uint32_t member;  ///< of the producer's group
+  OpRef op; ///< the compute op, or the producer
 
   friend bool operator<(const Key &a, const Key &b) {
-    return std::tie(a.time, a.kind, a.visited, a.member) <
-           std::tie(b.time, b.kind, b.visited, b.member);
+    return std::tie(a.time, a.kind, a.op.rank, a.op.op) <
+           std::tie(b.time, b.kind, b.op.rank, b.op.op);
   }
 };
 
@@ -45,15 +45,12 @@ Timeline::Timeline(const OpIndex &index, const Costs &costs)
   const Schedule &schedule = index.getSchedule();
   start.resize(schedule.numRanks);
   end.resize(schedule.numRanks);
-  visited.resize(schedule.numRanks);
   for (uint32_t rank = 0; rank != schedule.numRanks; ++rank) {
     size_t ops = schedule.ranks[rank].size();
     start[rank].resize(ops);
     end[rank].resize(ops);
-    visited[rank].resize(ops);
   }
 
-  uint32_t count = 0;
   visitInDependenceOrder(index, [&](uint32_t rank, size_t first, size_t last) {
     Ticks from = first == 0 ? 0 : end[rank][first - 1];
     for (size_t op = first; op != last; ++op) {
@@ -66,7 +63,6 @@ Timeline::Timeline(const OpIndex &index, const Costs &costs)
     Ticks to = from + costs.getGroup(schedule.ranks[rank], first, last);
     std::fill(start[rank].begin() + first, start[rank].begin() + last, from);
     std::fill(end[rank].begin() + first, end[rank].begin() + last, to);
-    std::fill(visited[rank].begin() + first, visited[rank].begin() + last, count++);
     makespan = std::max(makespan, to);
   });
   if (schedule.training)
@@ -78,8 +74,7 @@ void Timeline::findLastGradients() {
   const Schedule &schedule = index.getSchedule();
   lastGradient.resize(schedule.numStages);
   auto isLater = [&](OpRef a, OpRef b) {
-    return std::tie(end[a.rank][a.op], visited[a.rank][a.op]) >
-           std::tie(end[b.rank][b.op], visited[b.rank][b.op]);
+    return std::tie(end[a.rank][a.op], a.rank, a.op) > std::tie(end[b.rank][b.op], b.rank, b.op);
   };
   for (uint32_t rank = 0; rank != schedule.numRanks; ++rank) {
     const RankOrder &order = schedule.ranks[rank];
@@ -99,8 +94,7 @@ void Timeline::addTransfers(uint32_t rank, std::vector<Placed> &list) const {
   using Kind = TimelineEntry::Kind;
   const Schedule &schedule = index.getSchedule();
   auto keyOf = [&](OpRef producer) {
-    return Key{end[producer.rank][producer.op], Key::Transfer, visited[producer.rank][producer.op],
-               producer.op};
+    return Key{end[producer.rank][producer.op], Key::Transfer, producer};
   };
   const RankOrder &order = schedule.ranks[rank];
   for (uint32_t op = 0; op != order.size(); ++op) {
@@ -132,7 +126,7 @@ void Timeline::addReductions(uint32_t rank, std::vector<Placed> &list) const {
     if (op == ~0u)
       continue;
     OpRef last = lastGradient[stage];
-    Key key{end[last.rank][last.op], Key::Reduction, visited[last.rank][last.op], last.op};
+    Key key{end[last.rank][last.op], Key::Reduction, last};
     if (copies[stage].size() > 1)
       list.push_back({key, {Kind::Reduce, false, op, stage, 0, 0}});
     Key atTheEnd = key;
@@ -147,7 +141,7 @@ std::vector<TimelineEntry> Timeline::project(uint32_t rank) const {
   std::vector<Placed> list;
   list.reserve(order.size() * 3);
   for (size_t op = 0; op != order.size(); op = order.groupEnd(op))
-    list.push_back({{start[rank][op], Key::Compute, visited[rank][op], 0},
+    list.push_back({{start[rank][op], Key::Compute, {rank, uint32_t(op)}},
                     {TimelineEntry::Kind::Compute, false, uint32_t(op), order.stage[op],
                      order.microbatch[op], rank}});
   addTransfers(rank, list);

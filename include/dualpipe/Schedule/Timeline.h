@@ -64,7 +64,6 @@ private:
   const OpIndex &index;
   StageCopies copies;
   std::vector<std::vector<Ticks>> start, end; ///< by rank and op
-  std::vector<std::vector<uint32_t>> visited; ///< place in a dependence order, by rank and op
   std::vector<OpRef> lastGradient;            ///< by stage, over all its copies
   Ticks makespan = 0;
 };

@@ -1,0 +1,184 @@
+//===- CheckerTest.cpp - each invariant of a schedule, broken once ----------===//
+
+#include "dualpipe/Schedule/Checker.h"
+#include "test/support/OrderText.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace dualpipe;
+using namespace dualpipe::test;
+using testing::HasSubstr;
+
+namespace {
+
+/// Two ranks, one stage each, two micro-batches.
+Schedule twoRanks(const std::vector<std::string> &lines) {
+  return makeSchedule({makePipeline("main", {0, 1}, 0, 2)}, lines);
+}
+
+std::vector<Diagnostic> check(const Schedule &schedule) {
+  DiagnosticSink sink;
+  checkSchedule(schedule, sink);
+  return sink.diagnostics();
+}
+
+/// The messages, one a line, so that a failing test shows them all.
+std::string messages(const Schedule &schedule) {
+  std::string text;
+  for (const Diagnostic &diagnostic : check(schedule))
+    text += diagnostic.message + "\n";
+  return text;
+}
+
+TEST(Checker, AcceptsACorrectSchedule) {
+  EXPECT_EQ(messages(twoRanks({"0F0 0F1 0B0 0I1 0W1", "1F0 1B0 1F1 1B1"})), "");
+}
+
+TEST(Checker, S1ForwardMissing) {
+  EXPECT_EQ(messages(twoRanks({"0F0 0F1 0B0 0B1", "1F0 1B0 1B1"})),
+            "S1: rank 1 never runs the forward of stage 1, micro-batch 1 (pipeline 'main')\n");
+}
+
+TEST(Checker, S1ForwardTwiceNamesBothPlaces) {
+  std::vector<Diagnostic> found = check(twoRanks({"0F0 0F1 0F0 0B0 0B1", "1F0 1B0 1F1 1B1"}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].message,
+            "S1: rank 0: fwd of stage 0, micro-batch 0 computes its forward a second time");
+  EXPECT_EQ(found[0].loc.column, 9u);
+  ASSERT_EQ(found[0].notes.size(), 1u);
+  EXPECT_EQ(found[0].notes[0].loc.column, 1u);
+  EXPECT_EQ(found[0].notes[0].message, "computed by fwd of stage 0, micro-batch 0 here");
+}
+
+TEST(Checker, S1WrongRank) {
+  EXPECT_THAT(messages(twoRanks({"0F0 0F1 1F0 0B0 0B1", "1F1 1B0 1B1"})),
+              HasSubstr("S1: rank 0: fwd of stage 1, micro-batch 0 belongs on rank 1\n"));
+}
+
+TEST(Checker, S1UnknownStageOrMicrobatch) {
+  EXPECT_THAT(messages(twoRanks({"0F0 0F1 0F7 0B0 0B1", "1F0 1B0 1F1 1B1"})),
+              HasSubstr("S1: rank 0: no pipeline has both stage 0 and micro-batch 7\n"));
+  EXPECT_THAT(messages(twoRanks({"0F0 0F1 9F1 0B0 0B1", "1F0 1B0 1F1 1B1"})),
+              HasSubstr("S1: rank 0: no pipeline has both stage 9 and micro-batch 1\n"));
+}
+
+TEST(Checker, S2BackwardMissing) {
+  EXPECT_EQ(messages(twoRanks({"0F0 0F1 0B0", "1F0 1B0 1F1 1B1"})),
+            "S2: rank 0 never runs the backward of stage 0, micro-batch 1 (pipeline 'main')\n");
+}
+
+TEST(Checker, S2HalfMissing) {
+  EXPECT_THAT(messages(twoRanks({"0F0 0F1 0B0 0I1", "1F0 1B0 1F1 1B1"})),
+              HasSubstr("S2: rank 0 never runs the weight half of the backward of stage 0, "
+                        "micro-batch 1"));
+  EXPECT_THAT(messages(twoRanks({"0F0 0F1 0B0 0W1", "1F0 1B0 1F1 1B1"})),
+              HasSubstr("S2: rank 0 never runs the input half of the backward of stage 0, "
+                        "micro-batch 1"));
+}
+
+TEST(Checker, S2BackwardTwiceIsOneFinding) {
+  EXPECT_EQ(
+      messages(twoRanks({"0F0 0F1 0B0 0B1 0B1", "1F0 1B0 1F1 1B1"})),
+      "S2: rank 0: bwd of stage 0, micro-batch 1 computes its input gradient a second time\n");
+}
+
+TEST(Checker, S2WeightHalfAfterAFullBackward) {
+  EXPECT_EQ(
+      messages(twoRanks({"0F0 0F1 0B0 0B1 0W1", "1F0 1B0 1F1 1B1"})),
+      "S2: rank 0: bwd_weight of stage 0, micro-batch 1 computes its weight gradient a second "
+      "time\n");
+}
+
+TEST(Checker, S2BackwardInAForwardOnlySchedule) {
+  Schedule schedule = twoRanks({"0F0 0F1 0B0", "1F0 1F1"});
+  schedule.training = false;
+  EXPECT_EQ(messages(schedule), "S2: rank 0: bwd of stage 0, micro-batch 0 in a schedule that runs "
+                                "forward only\n");
+}
+
+TEST(Checker, ForwardOnlyNeedsNoBackward) {
+  Schedule schedule = twoRanks({"0F0 0F1", "1F0 1F1"});
+  schedule.training = false;
+  EXPECT_EQ(messages(schedule), "");
+}
+
+TEST(Checker, S3BackwardBeforeForward) {
+  std::vector<Diagnostic> found = check(twoRanks({"0F0 0B1 0F1 0B0", "1F0 1B0 1F1 1B1"}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].message,
+            "S3: rank 0: bwd of stage 0, micro-batch 1 stands before its forward");
+  EXPECT_EQ(found[0].notes.at(0).loc.column, 9u);
+}
+
+TEST(Checker, S3WeightHalfBeforeInputHalf) {
+  EXPECT_EQ(messages(twoRanks({"0F0 0F1 0B0 0W1 0I1", "1F0 1B0 1F1 1B1"})),
+            "S3: rank 0: bwd_weight of stage 0, micro-batch 1 stands before its input half\n");
+}
+
+TEST(Checker, S3FusedMembersOfOneMicrobatch) {
+  EXPECT_EQ(messages(twoRanks({"0F0 0F1 0B0 0B1", "1F0 1B0 (1F1;1B1)"})),
+            "S3: rank 1: fwd of stage 1, micro-batch 1 and bwd of stage 1, micro-batch 1 cannot be "
+            "fused: both work on the same micro-batch of one stage\n");
+}
+
+TEST(Checker, S3FusedMembersThatFeedEachOther) {
+  Schedule schedule =
+      makeSchedule({makePipeline("v", {0, 0}, 0, 2)}, {"(0F0;1F0) 0F1 1F1 1B0 0B0 1B1 0B1"});
+  EXPECT_EQ(messages(schedule), "S3: rank 0: fwd of stage 0, micro-batch 0 and fwd of stage 1, "
+                                "micro-batch 0 cannot be fused: the second needs the result of the "
+                                "first\n");
+  schedule = makeSchedule({makePipeline("v", {0, 0}, 0, 2)}, {"(1F0;0F0) 0F1 1F1 1B0 0B0 1B1 0B1"});
+  EXPECT_THAT(messages(schedule), HasSubstr("the first needs the result of the second"));
+}
+
+TEST(Checker, S3FusedMembersThatShareGradients) {
+  EXPECT_EQ(messages(twoRanks({"0F0 0F1 (0B0;0B1)", "1F0 1B0 1F1 1B1"})),
+            "S3: rank 0: bwd of stage 0, micro-batch 0 and bwd of stage 0, micro-batch 1 cannot be "
+            "fused: both add to the gradients of one stage\n");
+}
+
+TEST(Checker, S4PrintsAShortestCycle) {
+  // Rank 0 wants the gradient of micro-batch 1 before it sends micro-batch 1 forward.
+  Schedule schedule =
+      makeSchedule({makePipeline("down", {0, 1}, 0, 1), makePipeline("up", {1, 0}, 1, 1)},
+                   {"1F1 0F0 1B1 0B0", "1F0 0F1 1B0 0B1"});
+  std::vector<Diagnostic> found = check(schedule);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].message,
+            "S4: the schedule cannot finish: 4 ops wait for each other in a circle");
+  ASSERT_EQ(found[0].notes.size(), 4u);
+  std::string notes;
+  for (const Diagnostic::Note &note : found[0].notes)
+    notes += note.message + "\n";
+  EXPECT_EQ(
+      notes,
+      "rank 0: fwd of stage 1, micro-batch 1 waits for fwd of stage 0, micro-batch 1 on rank 1\n"
+      "rank 1: fwd of stage 0, micro-batch 1 waits for fwd of stage 1, micro-batch 0 which "
+      "stands before it on rank 1\n"
+      "rank 1: fwd of stage 1, micro-batch 0 waits for fwd of stage 0, micro-batch 0 on rank 0\n"
+      "rank 0: fwd of stage 0, micro-batch 0 waits for fwd of stage 1, micro-batch 1 which "
+      "stands before it on rank 0\n");
+}
+
+TEST(Checker, S4ThroughAFusedGroup) {
+  Schedule schedule =
+      makeSchedule({makePipeline("down", {0, 1}, 0, 1), makePipeline("up", {1, 0}, 1, 1)},
+                   {"(0F0;1F1) 1B1 0B0", "(1F0;0F1) 1B0 0B1"});
+  std::vector<Diagnostic> found = check(schedule);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].message,
+            "S4: the schedule cannot finish: 2 ops wait for each other in a circle");
+}
+
+TEST(Checker, CountsWhatItDoesNotShow) {
+  std::string forwards;
+  for (int mb = 0; mb != 40; ++mb)
+    forwards += "0F" + std::to_string(mb) + " ";
+  Schedule schedule = makeSchedule({makePipeline("main", {0}, 0, 40)}, {forwards});
+  std::vector<Diagnostic> found = check(schedule);
+  ASSERT_EQ(found.size(), 21u);
+  EXPECT_EQ(found.back().message, "20 more findings of this kind are not shown");
+}
+
+} // namespace
