@@ -16,7 +16,7 @@ include(AddMLIR)
 
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_definitions(${LLVM_DEFINITIONS})
-include_directories(${PROJECT_BINARY_DIR})
+include_directories(SYSTEM ${PROJECT_BINARY_DIR}) # generated code has unused parameters
 
 # dualpipe_add_mlir_library(NAME sources... [DEPENDS targets...] [LINK_LIBS libs...])
 # MLIR and LLVM come from the shared libraries, once, for every tool that links this.
