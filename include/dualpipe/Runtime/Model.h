@@ -108,10 +108,16 @@ private:
   };
 
   Model() = default;
+  static Result<Model> create(const dp_model_api &api, const ModelOptions &options,
+                              std::shared_ptr<void> library);
   Status readStages(uint32_t numStages);
   Status readStage(uint32_t stage);
+  Result<size_t> checkSpec(uint32_t stage, const std::string &what,
+                           const dp_tensor_spec &spec) const;
   Function getFunction(program::Function function) const;
   Status finish(dp_status status, const char *function, const StageCall &call) const;
+  Status checkContract(const program::Contract &compiled) const;
+  Status checkHandOvers(const program::PipelineInfo &pipeline) const;
 
   // Order matters: the model goes first, then the library.
   std::shared_ptr<void> library;

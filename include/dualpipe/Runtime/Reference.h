@@ -63,8 +63,7 @@ Result<Replay> replay(const Model &model, const program::Program &program,
 /// `start.startOfLastStep`; losses has one entry per micro-batch; one copy per stage, of rank 0,
 /// by stage, whose weights are those of the start.
 Result<TrainingResult> runPlain(const Model &model, const program::SharedInfo &shared,
-                                const Optimizer &optimizer, const Replay &start,
-                                const TrainingOptions &options);
+                                const Replay &start, const TrainingOptions &options);
 
 /// What a check found.
 struct CheckReport {

@@ -1,0 +1,47 @@
+//===- Copies.cpp - the copies of stages that a program needs ----------------===//
+
+#include "runtime/reference/Copies.h"
+
+#include "dualpipe/Runtime/Reference.h"
+
+#include <algorithm>
+
+namespace dualpipe::runtime {
+
+std::vector<std::pair<uint32_t, uint32_t>> listCopies(const program::SharedInfo &shared) {
+  std::vector<std::pair<uint32_t, uint32_t>> copies;
+  for (const program::PipelineInfo &pipeline : shared.pipelines)
+    for (uint32_t i = 0; i < pipeline.numStages; ++i)
+      copies.emplace_back(pipeline.placement[i], pipeline.firstStage + i);
+  std::sort(copies.begin(), copies.end());
+  copies.erase(std::unique(copies.begin(), copies.end()), copies.end());
+  return copies;
+}
+
+Result<std::vector<StageCopy>> createCopies(const Model &model, const Optimizer &optimizer,
+                                            const program::SharedInfo &shared, uint64_t seed) {
+  std::vector<StageCopy> copies;
+  for (auto [rank, stage] : listCopies(shared)) {
+    Result<StageCopy> copy =
+        StageCopy::create(model, rank, stage, shared.training, optimizer.getStateFactor());
+    if (!copy)
+      return copy.getStatus();
+    if (Status status = copy->initialize(model, seed); !status)
+      return status;
+    copies.push_back(std::move(*copy));
+  }
+  return copies;
+}
+
+uint32_t findCopy(const std::vector<StageCopy> &copies, uint32_t rank, uint32_t stage) {
+  auto key = std::make_pair(rank, stage);
+  auto found = std::lower_bound(copies.begin(), copies.end(), key,
+                                [](const StageCopy &copy, const auto &wanted) {
+                                  return std::make_pair(copy.getRank(), copy.getStage()) < wanted;
+                                });
+  if (found == copies.end() || found->getRank() != rank || found->getStage() != stage)
+    return program::kNone;
+  return uint32_t(found - copies.begin());
+}
+
+} // namespace dualpipe::runtime

@@ -1,0 +1,136 @@
+//===- ReplayValues.cpp - the values of a replay, by what they are -----------===//
+
+#include "runtime/reference/ReplayValues.h"
+
+#include <fmt/format.h>
+
+namespace dualpipe::runtime {
+
+using program::Function;
+using program::Launch;
+using program::SlotKind;
+
+namespace {
+
+/// Calls `visit` with every role that the launch has a slot for.
+template <typename Visit> void forEachRole(const Launch &launch, Visit visit) {
+  for (unsigned role = 0; role < program::kNumSlotKinds; ++role)
+    if (launch.slots[role] != program::kNone)
+      visit(SlotKind(role));
+}
+
+const char *describeRole(SlotKind role) {
+  switch (role) {
+  case SlotKind::Input:
+    return "input";
+  case SlotKind::Output:
+    return "output";
+  case SlotKind::GradOutput:
+    return "output gradient";
+  case SlotKind::GradInput:
+    return "input gradient";
+  case SlotKind::Saved:
+    return "saved context";
+  case SlotKind::WeightContext:
+    return "weight context";
+  case SlotKind::Labels:
+    return "labels";
+  }
+  return "value";
+}
+
+} // namespace
+
+bool writesRole(Function function, SlotKind role) {
+  switch (function) {
+  case Function::LoadInput:
+    return role == SlotKind::Input;
+  case Function::LoadLabels:
+    return role == SlotKind::Labels;
+  case Function::Forward:
+    return role == SlotKind::Output || role == SlotKind::Saved;
+  case Function::Backward:
+    return role == SlotKind::GradInput;
+  case Function::BackwardInput:
+    return role == SlotKind::GradInput || role == SlotKind::WeightContext;
+  case Function::BackwardWeight:
+    return false;
+  }
+  return false;
+}
+
+/// The output of a stage is the input of the next, its input gradient the output gradient of the
+/// one before: both are named from the reader's side.
+ReplayValues::Key ReplayValues::getKey(const Launch &launch, SlotKind role) {
+  uint32_t stage = launch.stage;
+  if (role == SlotKind::Output) {
+    role = SlotKind::Input;
+    stage += 1;
+  } else if (role == SlotKind::GradInput) {
+    role = SlotKind::GradOutput;
+    stage -= 1;
+  }
+  // Stages and micro-batches are far below 2^30 and 2^31: a program holds an op for each.
+  return uint64_t(role) << 61 | uint64_t(stage & 0x3fffffffu) << 31 | launch.microbatch;
+}
+
+void ReplayValues::expect(const Launch &launch) {
+  forEachRole(launch, [&](SlotKind role) {
+    if (!writesRole(launch.function, role))
+      ++readsLeft[getKey(launch, role)];
+  });
+}
+
+bool ReplayValues::isReady(const Launch &launch, std::string &missing) const {
+  bool ready = true;
+  forEachRole(launch, [&](SlotKind role) {
+    if (!ready || writesRole(launch.function, role) || live.count(getKey(launch, role)))
+      return;
+    ready = false;
+    missing = fmt::format("the {} of stage {}, micro-batch {}", describeRole(role), launch.stage,
+                          launch.microbatch);
+  });
+  return ready;
+}
+
+Status ReplayValues::bind(const Launch &launch, StageCall &call) {
+  Status status = Status::success();
+  forEachRole(launch, [&](SlotKind role) {
+    AlignedBuffer &value = live[getKey(launch, role)];
+    if (writesRole(launch.function, role)) {
+      size_t bytes = model.getBytes(launch.stage, role);
+      auto &pool = spare[bytes];
+      if (pool.empty()) {
+        value = AlignedBuffer(bytes);
+      } else {
+        value = std::move(pool.back());
+        pool.pop_back();
+      }
+      if (!value.ok())
+        status = Status::failure(fmt::format("the check has not enough memory for the {} of stage "
+                                             "{}, micro-batch {}: {} bytes",
+                                             describeRole(role), launch.stage, launch.microbatch,
+                                             bytes));
+    }
+    call.bind(role, value.data());
+  });
+  return status;
+}
+
+void ReplayValues::release(const Launch &launch) {
+  forEachRole(launch, [&](SlotKind role) {
+    Key key = getKey(launch, role);
+    auto reads = readsLeft.find(key);
+    if (!writesRole(launch.function, role))
+      --reads->second;
+    if (reads != readsLeft.end() && reads->second > 0)
+      return;
+    if (reads != readsLeft.end())
+      readsLeft.erase(reads);
+    auto value = live.find(key);
+    spare[value->second.size()].push_back(std::move(value->second));
+    live.erase(value);
+  });
+}
+
+} // namespace dualpipe::runtime

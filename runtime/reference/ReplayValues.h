@@ -1,0 +1,55 @@
+//===- ReplayValues.h - the values of a replay, by what they are -------------===//
+//
+// The replay knows no slots. A value is named by what it is (an activation, a
+// gradient, a saved context, ...), its stage and its micro-batch, exists from the
+// call that writes it to the last call that reads it, and is the same value on
+// both ends of a transfer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_RUNTIME_REFERENCE_REPLAYVALUES_H
+#define DUALPIPE_RUNTIME_REFERENCE_REPLAYVALUES_H
+
+#include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/AlignedBuffer.h"
+#include "dualpipe/Runtime/Model.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace dualpipe::runtime {
+
+/// Whether a stage function writes the tensor of a role; it reads what else it is given.
+bool writesRole(program::Function function, program::SlotKind role);
+
+class ReplayValues {
+public:
+  explicit ReplayValues(const Model &model) : model(model) {}
+
+  /// Counts the reads of a launch, once per step, before anything runs.
+  void expect(const program::Launch &launch);
+  /// Whether everything that the launch reads exists. If not, `missing` says what does not.
+  bool isReady(const program::Launch &launch, std::string &missing) const;
+  /// Binds what the launch reads and makes what it writes.
+  Status bind(const program::Launch &launch, StageCall &call);
+  /// Lets go of what the launch was the last to read, or wrote for nobody.
+  void release(const program::Launch &launch);
+  /// How many values exist.
+  size_t getNumLive() const { return live.size(); }
+
+private:
+  using Key = uint64_t;
+  static Key getKey(const program::Launch &launch, program::SlotKind role);
+
+  const Model &model;
+  std::unordered_map<Key, AlignedBuffer> live; // never iterated
+  std::unordered_map<Key, uint32_t> readsLeft; // never iterated
+  std::map<size_t, std::vector<AlignedBuffer>> spare;
+};
+
+} // namespace dualpipe::runtime
+
+#endif // DUALPIPE_RUNTIME_REFERENCE_REPLAYVALUES_H
