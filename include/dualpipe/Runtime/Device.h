@@ -1,0 +1,70 @@
+//===- Device.h - where one rank computes: streams, events, memory ----------===//
+//
+// The executor issues a step's commands to a device in the order of the
+// program, without waiting for any of them, as a CUDA host does; `synchronize`
+// then waits for the whole step. Streams, events and commands keep the numbers
+// that they have in the program.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_RUNTIME_DEVICE_H
+#define DUALPIPE_RUNTIME_DEVICE_H
+
+#include "dualpipe/Program/Program.h"
+#include "dualpipe/Support/Status.h"
+#include "dualpipe/stage.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace dualpipe::runtime {
+
+/// Takes the first failure of a run and stops every rank. Called from any thread.
+class FailureSink {
+public:
+  virtual ~FailureSink() = default;
+  virtual void fail(Status status) = 0;
+};
+
+/// Where a device stands, for the watchdog. Read while it runs: a snapshot that
+/// may be torn between streams.
+struct DevicePosition {
+  /// By stream: the command that it is in or comes to next; program::kNone where it has none.
+  std::vector<uint32_t> streams;
+  /// Grows with every command that begins.
+  uint64_t progress = 0;
+};
+
+/// One rank's place of execution. All calls but `getPosition` and `abort` come
+/// from the rank's own thread.
+class Device {
+public:
+  virtual ~Device() = default;
+  virtual const char *getName() const = 0;
+  virtual DLDevice getDLDevice() const = 0;
+
+  /// Zeroed memory, aligned to kTensorAlignment, that lives as long as the
+  /// device. Fails where memory runs out. 0 bytes give null.
+  virtual Result<void *> allocate(size_t bytes) = 0;
+
+  /// Starts a step: all streams are empty, all events pending.
+  virtual void beginStep() = 0;
+  /// A function of the host or the device that runs when its stream comes to it.
+  using LaunchFunction = Status (*)(void *context, uint32_t command);
+  virtual Status launch(uint32_t stream, uint32_t command, LaunchFunction function,
+                        void *context) = 0;
+  virtual Status record(uint32_t stream, uint32_t command, uint32_t event) = 0;
+  virtual Status wait(uint32_t stream, uint32_t command, uint32_t event) = 0;
+  /// Waits until all that was issued in this step has finished. False after a
+  /// failure, which the sink has then; the device cannot be used again.
+  virtual bool synchronize() = 0;
+
+  /// Makes a running or later `synchronize` return false soon. From any thread.
+  virtual void abort() = 0;
+  virtual DevicePosition getPosition() const = 0;
+};
+
+} // namespace dualpipe::runtime
+
+#endif // DUALPIPE_RUNTIME_DEVICE_H

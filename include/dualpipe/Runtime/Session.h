@@ -1,0 +1,86 @@
+//===- Session.h - a program on all ranks of one process --------------------===//
+
+#ifndef DUALPIPE_RUNTIME_SESSION_H
+#define DUALPIPE_RUNTIME_SESSION_H
+
+#include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/CpuDevice.h"
+#include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Runtime/Reference.h"
+#include "dualpipe/Support/Status.h"
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace dualpipe::runtime {
+
+/// What a step has shown once all ranks have finished it.
+struct StepReport {
+  uint32_t step = 0;
+  double loss = 0;    ///< mean over the micro-batches
+  double seconds = 0; ///< from the end of the step before, or the start, to the end of this one
+};
+
+struct SessionOptions {
+  TrainingOptions training;
+  /// Without progress on any rank for so long the run is stopped.
+  double timeoutSeconds = 120;
+  CpuDeviceOptions device;
+  /// Called on the thread of `run`, in order, as steps finish. May be empty.
+  std::function<void(const StepReport &)> onStep;
+};
+
+/// Memory of one rank, in bytes.
+struct RankMemory {
+  size_t slots = 0;
+  size_t parameters = 0; ///< weights, gradients and optimizer state
+  size_t workspace = 0;
+
+  size_t getTotal() const { return slots + parameters + workspace; }
+};
+
+/// What a run leaves behind.
+struct RunReport {
+  TrainingResult result;
+  std::vector<StepReport> steps;
+  double wallSeconds = 0; ///< of all steps
+  double cpuSeconds = 0;  ///< of the process over all steps
+};
+
+/// One thread per rank of a program.
+class Session {
+public:
+  /// Checks that the program has all its ranks and that the model fits, then
+  /// allocates everything. Programs must have passed verifyProgram. What is given is
+  /// shared, since a stage function that never returns keeps using it.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const program::Program> program,
+                                                 std::shared_ptr<const Model> model,
+                                                 std::shared_ptr<const Optimizer> optimizer,
+                                                 SessionOptions options);
+  ~Session();
+
+  /// Bytes by rank.
+  std::vector<RankMemory> getMemory() const;
+  /// Commands that all ranks together run in a step.
+  uint64_t getNumCommands() const;
+
+  /// Runs all steps, once. Fails with the message of the first rank that failed,
+  /// or, after a timeout, with what each rank waits for.
+  Result<RunReport> run();
+  /// After a failure: a stage function has not come back. Its thread goes on; the
+  /// process should end without unloading anything.
+  bool hasStuckThread() const;
+
+private:
+  struct State;
+  explicit Session(std::shared_ptr<State> state);
+  static std::vector<std::thread> startThreads(const std::shared_ptr<State> &state);
+
+  std::shared_ptr<State> state;
+};
+
+} // namespace dualpipe::runtime
+
+#endif // DUALPIPE_RUNTIME_SESSION_H

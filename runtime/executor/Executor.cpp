@@ -1,0 +1,178 @@
+//===- Executor.cpp - walks one rank's commands -----------------------------===//
+
+#include "Executor.h"
+
+#include "dualpipe/Runtime/AlignedBuffer.h"
+
+#include <algorithm>
+
+namespace dualpipe::runtime {
+
+using program::Command;
+using program::CommandOp;
+using program::kNone;
+using program::Launch;
+using program::SlotKind;
+
+Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts &parts) {
+  std::unique_ptr<Executor> executor(new Executor(parts));
+  if (Status status = executor->allocateSlots(); !status.ok())
+    return status;
+  if (Status status = executor->allocateCalls(); !status.ok())
+    return status;
+  executor->resolveCopies();
+  return executor;
+}
+
+/// One arena; the slots of a class stand next to each other, as their numbers do.
+Status Executor::allocateSlots() {
+  std::vector<size_t> strides;
+  for (const program::SlotClass &slotClass : parts.rank->slotClasses) {
+    const size_t bytes =
+        parts.model->getSlotBytes(parts.shared->contract, slotClass.kind, slotClass.sizeGroup);
+    strides.push_back(alignTensor(bytes));
+    slotBytes += strides.back() * slotClass.count;
+  }
+  Result<void *> arena = parts.device->allocate(slotBytes);
+  if (!arena.ok())
+    return arena.getStatus();
+  auto *next = static_cast<std::byte *>(*arena);
+  for (size_t i = 0; i != strides.size(); ++i)
+    for (uint32_t slot = 0; slot != parts.rank->slotClasses[i].count; ++slot) {
+      slots.push_back(strides[i] == 0 ? nullptr : next);
+      next = strides[i] == 0 ? next : next + strides[i];
+    }
+  return Status::success();
+}
+
+/// A fused function gets its members' calls at once: each has scratch memory of its own.
+Status Executor::allocateCalls() {
+  uint32_t numCalls = 1;
+  if (parts.model->hasFused())
+    for (const Command &command : parts.rank->commands)
+      if (command.op == CommandOp::Pair)
+        numCalls = std::max(numCalls, command.arg);
+  const size_t bytes = alignTensor(parts.model->getMaxWorkspaceBytes());
+  workspaceBytes = bytes * numCalls;
+  Result<void *> workspace = parts.device->allocate(workspaceBytes);
+  if (!workspace.ok())
+    return workspace.getStatus();
+  for (uint32_t i = 0; i != numCalls; ++i) {
+    void *own = bytes == 0 ? nullptr : static_cast<std::byte *>(*workspace) + bytes * i;
+    calls.push_back(std::make_unique<StageCall>(*parts.model, stepState, own, bytes));
+    callPointers.push_back(calls.back().get());
+  }
+  functions.resize(numCalls);
+  return Status::success();
+}
+
+StageCopy *Executor::findCopy(uint32_t stage) const {
+  for (StageCopy &copy : parts.copies)
+    if (copy.getStage() == stage)
+      return &copy;
+  return nullptr;
+}
+
+void Executor::resolveCopies() {
+  copies.resize(parts.rank->commands.size(), nullptr);
+  for (size_t i = 0; i != copies.size(); ++i) {
+    const Command &command = parts.rank->commands[i];
+    if (command.op == CommandOp::Launch)
+      copies[i] = findCopy(parts.rank->launches[command.arg].stage);
+    else if (command.op == CommandOp::Reduce)
+      copies[i] = findCopy(parts.rank->reductions[command.arg].stage);
+    else if (command.op == CommandOp::Step)
+      copies[i] = findCopy(command.arg);
+  }
+}
+
+bool Executor::runStep(const dp_step_state &state, double *stepLosses) {
+  stepState = state;
+  losses = stepLosses;
+  parts.device->beginStep();
+  const std::vector<Command> &commands = parts.rank->commands;
+  for (uint32_t i = 0; i != commands.size(); ++i) {
+    if (Status status = issue(i); !status.ok()) {
+      parts.failures->fail(std::move(status));
+      return false;
+    }
+    if (commands[i].op == CommandOp::Pair)
+      i += commands[i].arg; // its launches run with it
+  }
+  return parts.device->synchronize();
+}
+
+Status Executor::issue(uint32_t index) {
+  const Command &command = parts.rank->commands[index];
+  switch (command.op) {
+  case CommandOp::Launch:
+  case CommandOp::Pair:
+  case CommandOp::Step:
+    return parts.device->launch(command.stream, index, runCommand, this);
+  case CommandOp::Send:
+  case CommandOp::Recv:
+    return issueTransfer(index);
+  case CommandOp::Group:
+    // In-process transfers of one stream need no bracket: they run one after the other.
+    return Status::success();
+  case CommandOp::Record:
+    return parts.device->record(command.stream, index, command.arg);
+  case CommandOp::Wait:
+    return parts.device->wait(command.stream, index, command.arg);
+  case CommandOp::Reduce:
+    return parts.transport->reduce(command.stream, index, parts.rank->reductions[command.arg].group,
+                                   *copies[index]);
+  }
+  return Status::failure("unknown command");
+}
+
+Status Executor::issueTransfer(uint32_t index) {
+  const Command &command = parts.rank->commands[index];
+  const program::Transfer &transfer = parts.rank->transfers[command.arg];
+  // The consumer's tensor; the model has said that both ends agree in size.
+  const bool activation = parts.shared->channels[transfer.channel].kind == SlotKind::Output;
+  const size_t bytes =
+      parts.model->getBytes(transfer.stage, activation ? SlotKind::Input : SlotKind::GradOutput);
+  void *slot = slots[transfer.slot];
+  if (command.op == CommandOp::Send)
+    return parts.transport->send(command.stream, index, transfer.channel, slot, bytes);
+  return parts.transport->recv(command.stream, index, transfer.channel, slot, bytes);
+}
+
+Status Executor::run(uint32_t index) {
+  const Command &command = parts.rank->commands[index];
+  if (command.op == CommandOp::Pair)
+    return runPair(index + 1, command.arg);
+  if (command.op == CommandOp::Step)
+    return takeStep(*parts.model, *parts.optimizer, *copies[index], *calls.front());
+  return parts.model->run(getLaunch(index).function, prepare(index, 0));
+}
+
+Status Executor::runPair(uint32_t first, uint32_t count) {
+  if (parts.model->hasFused()) {
+    for (uint32_t i = 0; i != count; ++i) {
+      prepare(first + i, i);
+      functions[i] = getLaunch(first + i).function;
+    }
+    return parts.model->runFused(callPointers.data(), functions.data(), count);
+  }
+  for (uint32_t i = 0; i != count; ++i)
+    if (Status status = parts.model->run(getLaunch(first + i).function, prepare(first + i, 0));
+        !status.ok())
+      return status;
+  return Status::success();
+}
+
+StageCall &Executor::prepare(uint32_t index, uint32_t member) {
+  const Launch &launch = getLaunch(index);
+  StageCall &call = *calls[member];
+  call.begin(*copies[index], launch, parts.shared->training);
+  for (unsigned kind = 0; kind != program::kNumSlotKinds; ++kind)
+    if (launch.slots[kind] != kNone)
+      call.bind(SlotKind(kind), slots[launch.slots[kind]]);
+  if (launch.function == program::Function::Forward && (launch.flags & program::kLastStage))
+    call.setLoss(&losses[launch.microbatch]);
+  return call;
+}
+
+} // namespace dualpipe::runtime

@@ -1,0 +1,78 @@
+//===- Executor.h - walks one rank's commands -------------------------------===//
+
+#ifndef DUALPIPE_RUNTIME_EXECUTOR_EXECUTOR_H
+#define DUALPIPE_RUNTIME_EXECUTOR_EXECUTOR_H
+
+#include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/Device.h"
+#include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Runtime/Transport.h"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace dualpipe::runtime {
+
+/// What an executor works with. All of it outlives the executor.
+struct ExecutorParts {
+  const program::SharedInfo *shared;
+  const program::RankProgram *rank;
+  const Model *model;
+  const Optimizer *optimizer;
+  Device *device;
+  Transport *transport;
+  FailureSink *failures;
+  std::span<StageCopy> copies; ///< those of the rank
+};
+
+/// One rank's program, ready to run: slots have their memory, commands their
+/// copies of stages.
+class Executor {
+public:
+  /// Allocates the rank's arena. Fails where memory runs out.
+  static Result<std::unique_ptr<Executor>> create(const ExecutorParts &parts);
+
+  /// Runs all commands once. The forwards of last stages write losses[microbatch].
+  /// False after a failure, which the sink has then.
+  bool runStep(const dp_step_state &state, double *losses);
+
+  /// Bytes of the slots and of the scratch memory.
+  size_t getSlotBytes() const { return slotBytes; }
+  size_t getWorkspaceBytes() const { return workspaceBytes; }
+
+private:
+  explicit Executor(const ExecutorParts &parts) : parts(parts) {}
+
+  Status allocateSlots();
+  Status allocateCalls();
+  void resolveCopies();
+  StageCopy *findCopy(uint32_t stage) const;
+  Status issue(uint32_t index);
+  Status issueTransfer(uint32_t index);
+  Status run(uint32_t index);
+  Status runPair(uint32_t first, uint32_t count);
+  StageCall &prepare(uint32_t index, uint32_t member);
+  const program::Launch &getLaunch(uint32_t index) const {
+    return parts.rank->launches[parts.rank->commands[index].arg];
+  }
+  static Status runCommand(void *context, uint32_t index) {
+    return static_cast<Executor *>(context)->run(index);
+  }
+
+  ExecutorParts parts;
+  dp_step_state stepState{};
+  double *losses = nullptr;
+  std::vector<std::byte *> slots;
+  std::vector<StageCopy *> copies; ///< by command; null where a command has none
+  size_t slotBytes = 0;
+  size_t workspaceBytes = 0;
+  /// One per member of the largest pair.
+  std::vector<std::unique_ptr<StageCall>> calls;
+  std::vector<StageCall *> callPointers;
+  std::vector<program::Function> functions;
+};
+
+} // namespace dualpipe::runtime
+
+#endif // DUALPIPE_RUNTIME_EXECUTOR_EXECUTOR_H

@@ -1,0 +1,308 @@
+//===- Session.cpp - a program on all ranks of one process ------------------===//
+
+#include "dualpipe/Runtime/Session.h"
+#include "Executor.h"
+#include "Watchdog.h"
+
+#include "dualpipe/Runtime/LocalTransport.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
+#include <mutex>
+#include <numeric>
+#include <system_error>
+#include <thread>
+
+namespace dualpipe::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long threads may take to notice that a timed-out run has been stopped.
+static constexpr std::chrono::seconds kGrace{2};
+
+static double getProcessSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+static double getSeconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+/// Everything that the threads of a run use. They share its ownership.
+struct Session::State : FailureSink {
+  State(std::shared_ptr<const program::Program> givenProgram,
+        std::shared_ptr<const Model> givenModel, std::shared_ptr<const Optimizer> givenOptimizer,
+        SessionOptions givenOptions)
+      : program(std::move(givenProgram)), model(std::move(givenModel)),
+        optimizer(std::move(givenOptimizer)), options(std::move(givenOptions)),
+        hub(program->shared), finishedRanks(options.training.numSteps, 0),
+        stepEnds(options.training.numSteps) {}
+
+  struct Rank {
+    std::unique_ptr<CpuDevice> device;
+    std::unique_ptr<Transport> transport;
+    std::unique_ptr<Executor> executor;
+    std::span<StageCopy> copies;
+  };
+
+  Status prepare();
+  Status prepareRank(const program::RankProgram &rankProgram);
+  void fail(Status status) override;
+  void runRank(uint32_t rank);
+  void finishStep(uint32_t step);
+  void finishThread();
+  bool hasFailed();
+  bool waitForThreads();
+  void reportSteps(std::unique_lock<std::mutex> &lock);
+  void checkProgress(Watchdog &watchdog);
+  StepReport makeStepReport(uint32_t step) const;
+  std::vector<DevicePosition> getPositions() const;
+
+  const std::shared_ptr<const program::Program> program;
+  const std::shared_ptr<const Model> model;
+  const std::shared_ptr<const Optimizer> optimizer;
+  const SessionOptions options;
+  LocalHub hub;
+  TrainingResult result;
+  std::vector<Rank> ranks;
+  Clock::time_point start;
+  bool hasRun = false;
+  bool isStuck = false;
+
+  std::mutex mutex; ///< guards what follows
+  std::condition_variable changed;
+  std::optional<Status> failure;
+  std::vector<uint32_t> finishedRanks; ///< by step
+  std::vector<Clock::time_point> stepEnds;
+  uint32_t numSteps = 0;    ///< steps that all ranks have finished
+  uint32_t numReported = 0; ///< of those, steps that `onStep` has seen
+  size_t numFinishedThreads = 0;
+};
+
+Status Session::State::prepare() {
+  const program::SharedInfo &shared = program->shared;
+  if (program->ranks.size() != shared.numRanks)
+    return Status::failure(fmt::format("the program file holds {} of {} ranks, expected all of "
+                                       "them; compile it without --only-rank",
+                                       program->ranks.size(), shared.numRanks));
+  if (Status status = model->checkProgram(shared); !status.ok())
+    return status;
+  Result<std::vector<StageCopy>> copies =
+      createCopies(*model, *optimizer, shared, options.training.seed);
+  if (!copies.ok())
+    return copies.getStatus();
+  result.copies = std::move(*copies);
+  result.numMicrobatches = shared.numMicrobatches;
+  result.losses.resize(size_t(options.training.numSteps) * shared.numMicrobatches, 0.0);
+  ranks.reserve(shared.numRanks);
+  for (const program::RankProgram &rank : program->ranks)
+    if (Status status = prepareRank(rank); !status.ok())
+      return status;
+  return Status::success();
+}
+
+Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
+  Rank &rank = ranks.emplace_back();
+  rank.device = std::make_unique<CpuDevice>(rankProgram, *this, options.device);
+  Result<std::unique_ptr<Transport>> transport = hub.connect(rankProgram, *rank.device);
+  if (!transport.ok())
+    return transport.getStatus();
+  rank.transport = std::move(*transport);
+
+  // Copies are in the order of their ranks.
+  size_t begin = 0, end = 0;
+  while (begin != result.copies.size() && result.copies[begin].getRank() < rankProgram.rank)
+    ++begin;
+  for (end = begin; end != result.copies.size(); ++end)
+    if (result.copies[end].getRank() != rankProgram.rank)
+      break;
+  rank.copies = std::span(result.copies).subspan(begin, end - begin);
+  Result<std::unique_ptr<Executor>> executor =
+      Executor::create({&program->shared, &rankProgram, model.get(), optimizer.get(),
+                        rank.device.get(), rank.transport.get(), this, rank.copies});
+  if (!executor.ok())
+    return executor.getStatus();
+  rank.executor = std::move(*executor);
+  return Status::success();
+}
+
+void Session::State::fail(Status status) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!failure)
+      failure = std::move(status);
+  }
+  for (const Rank &rank : ranks)
+    rank.device->abort();
+  changed.notify_all();
+}
+
+bool Session::State::hasFailed() {
+  const std::lock_guard lock(mutex);
+  return failure.has_value();
+}
+
+void Session::State::runRank(uint32_t rank) {
+  const TrainingOptions &training = options.training;
+  for (uint32_t step = 0; step != training.numSteps; ++step) {
+    double *losses = result.losses.data() + size_t(step) * result.numMicrobatches;
+    if (!ranks[rank].executor->runStep({step, training.seed, training.learningRate}, losses))
+      break;
+    finishStep(step);
+  }
+  finishThread();
+}
+
+void Session::State::finishStep(uint32_t step) {
+  {
+    const std::lock_guard lock(mutex);
+    if (++finishedRanks[step] != ranks.size())
+      return;
+    stepEnds[step] = Clock::now();
+    numSteps = step + 1;
+  }
+  changed.notify_all();
+}
+
+void Session::State::finishThread() {
+  {
+    const std::lock_guard lock(mutex);
+    ++numFinishedThreads;
+  }
+  changed.notify_all();
+}
+
+StepReport Session::State::makeStepReport(uint32_t step) const {
+  const auto first = result.losses.begin() + ptrdiff_t(step) * result.numMicrobatches;
+  const double sum = std::accumulate(first, first + result.numMicrobatches, 0.0);
+  const Clock::time_point before = step == 0 ? start : stepEnds[step - 1];
+  return {step, sum / result.numMicrobatches, getSeconds(stepEnds[step] - before)};
+}
+
+/// Hands finished steps to the user, without holding the lock meanwhile.
+void Session::State::reportSteps(std::unique_lock<std::mutex> &lock) {
+  while (numReported != numSteps) {
+    const StepReport report = makeStepReport(numReported++);
+    if (!options.onStep)
+      continue;
+    lock.unlock();
+    options.onStep(report);
+    lock.lock();
+  }
+}
+
+std::vector<DevicePosition> Session::State::getPositions() const {
+  std::vector<DevicePosition> positions;
+  for (const Rank &rank : ranks)
+    positions.push_back(rank.device->getPosition());
+  return positions;
+}
+
+void Session::State::checkProgress(Watchdog &watchdog) {
+  const std::vector<DevicePosition> positions = getPositions();
+  if (!watchdog.isExpired(positions))
+    return;
+  std::string text =
+      fmt::format("no progress for {} s; what each rank waits for:", options.timeoutSeconds);
+  for (size_t rank = 0; rank != ranks.size(); ++rank)
+    text += "\n  " + describeHoldUp(program->shared, program->ranks[rank], positions[rank]);
+  fail(Status::failure(std::move(text)));
+}
+
+/// Watches until all threads have finished. False where one has not, some time after a failure.
+bool Session::State::waitForThreads() {
+  Watchdog watchdog(options.timeoutSeconds);
+  std::unique_lock lock(mutex);
+  const auto allDone = [&] { return numFinishedThreads == ranks.size(); };
+  while (!allDone() && !failure) {
+    changed.wait_for(lock, watchdog.getInterval(),
+                     [&] { return allDone() || failure || numReported != numSteps; });
+    reportSteps(lock);
+    if (allDone() || failure)
+      break;
+    lock.unlock();
+    checkProgress(watchdog);
+    lock.lock();
+  }
+  reportSteps(lock);
+  return changed.wait_for(lock, kGrace, allDone);
+}
+
+Session::Session(std::shared_ptr<State> state) : state(std::move(state)) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::Program> program,
+                                                 std::shared_ptr<const Model> model,
+                                                 std::shared_ptr<const Optimizer> optimizer,
+                                                 SessionOptions options) {
+  auto state = std::make_shared<State>(std::move(program), std::move(model), std::move(optimizer),
+                                       std::move(options));
+  if (Status status = state->prepare(); !status.ok())
+    return status;
+  return std::unique_ptr<Session>(new Session(std::move(state)));
+}
+
+std::vector<RankMemory> Session::getMemory() const {
+  std::vector<RankMemory> memory;
+  for (const State::Rank &rank : state->ranks) {
+    RankMemory bytes{rank.executor->getSlotBytes(), 0, rank.executor->getWorkspaceBytes()};
+    for (const StageCopy &copy : rank.copies)
+      bytes.parameters += copy.getParamBuffer().size() * (1 + state->optimizer->getStateFactor()) +
+                          copy.getGradBuffer().size();
+    memory.push_back(bytes);
+  }
+  return memory;
+}
+
+uint64_t Session::getNumCommands() const {
+  uint64_t commands = 0;
+  for (const program::RankProgram &rank : state->program->ranks)
+    commands += rank.commands.size();
+  return commands;
+}
+
+bool Session::hasStuckThread() const { return state->isStuck; }
+
+/// One thread per rank. A rank for which the system has no thread fails the run.
+std::vector<std::thread> Session::startThreads(const std::shared_ptr<State> &state) {
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank != state->ranks.size(); ++rank) {
+    try {
+      threads.emplace_back([shared = state, rank] { shared->runRank(rank); });
+    } catch (const std::system_error &error) {
+      state->fail(Status::failure(
+          fmt::format("cannot start a thread for rank {}: {}", rank, error.what())));
+      state->finishThread();
+    }
+  }
+  return threads;
+}
+
+Result<RunReport> Session::run() {
+  if (state->hasRun)
+    return Status::failure("a session runs once");
+  state->hasRun = true;
+  const double cpuBefore = getProcessSeconds();
+  state->start = Clock::now();
+  std::vector<std::thread> threads = startThreads(state);
+  state->isStuck = !state->waitForThreads();
+  for (std::thread &thread : threads)
+    state->isStuck ? thread.detach() : thread.join();
+  if (state->hasFailed())
+    return *state->failure;
+
+  RunReport report;
+  report.wallSeconds = getSeconds(Clock::now() - state->start);
+  report.cpuSeconds = getProcessSeconds() - cpuBefore;
+  for (uint32_t step = 0; step != state->numSteps; ++step)
+    report.steps.push_back(state->makeStepReport(step));
+  report.result = std::move(state->result);
+  return report;
+}
+
+} // namespace dualpipe::runtime

@@ -1,0 +1,207 @@
+//===- LocalTransport.cpp - channels between ranks of one process -----------===//
+
+#include "dualpipe/Runtime/LocalTransport.h"
+
+#include "dualpipe/Runtime/Numerics.h"
+#include "runtime/device/cpu/CpuStream.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <optional>
+
+namespace dualpipe::runtime {
+
+using program::CommandOp;
+
+namespace {
+
+/// One transfer at a time: null, or the stream of the end that came first. Its
+/// current operation says where its buffer is.
+struct LocalChannel {
+  std::atomic<CpuStream *> first{nullptr};
+};
+
+/// The members of a reduction as they arrive.
+struct LocalReduction {
+  explicit LocalReduction(size_t numMembers) : streams(numMembers), copies(numMembers) {}
+
+  std::vector<CpuStream *> streams; ///< by member, in ascending order of rank
+  std::vector<StageCopy *> copies;
+  std::atomic<uint32_t> arrived{0};
+};
+
+/// The sequence of a channel as one end has it.
+struct Sequence {
+  uint64_t numTransfers = 0;
+  uint64_t digest = program::kDigestSeed;
+
+  bool operator==(const Sequence &other) const {
+    return numTransfers == other.numTransfers && digest == other.digest;
+  }
+};
+
+/// One member's place in a reduction.
+struct MemberEnd {
+  LocalReduction *reduction = nullptr;
+  uint32_t member = 0;
+};
+
+} // namespace
+
+struct LocalHub::State {
+  explicit State(const program::SharedInfo &shared)
+      : shared(shared), channels(shared.channels.size()), sequences(shared.channels.size()) {
+    for (const program::ReduceGroup &group : shared.reduceGroups)
+      reductions.emplace_back(group.ranks.size());
+  }
+
+  Status agree(uint32_t channel, const Sequence &sequence);
+
+  const program::SharedInfo &shared;
+  std::vector<LocalChannel> channels;
+  std::deque<LocalReduction> reductions;
+  std::vector<std::optional<Sequence>> sequences; ///< by channel, of the end that came first
+};
+
+/// Tensors without bytes have no memory.
+static void copyBytes(void *to, const void *from, size_t bytes) {
+  if (bytes != 0)
+    std::memcpy(to, from, bytes);
+}
+
+static bool runSend(const Operation &operation, CpuStream &stream, Worklist &work) {
+  auto &channel = *static_cast<LocalChannel *>(operation.target);
+  CpuStream *receiver = nullptr;
+  if (channel.first.compare_exchange_strong(receiver, &stream, std::memory_order_acq_rel))
+    return false;
+  // Cleared before the receiver goes on: its next receive finds the channel empty.
+  channel.first.store(nullptr, std::memory_order_release);
+  copyBytes(receiver->getCurrent().data, operation.data, operation.bytes);
+  work.push(*receiver);
+  return true;
+}
+
+static bool runRecv(const Operation &operation, CpuStream &stream, Worklist &work) {
+  auto &channel = *static_cast<LocalChannel *>(operation.target);
+  CpuStream *sender = nullptr;
+  if (channel.first.compare_exchange_strong(sender, &stream, std::memory_order_acq_rel))
+    return false;
+  channel.first.store(nullptr, std::memory_order_release);
+  copyBytes(operation.data, sender->getCurrent().data, operation.bytes);
+  work.push(*sender);
+  return true;
+}
+
+static bool runReduce(const Operation &operation, CpuStream &stream, Worklist &work) {
+  const auto &end = *static_cast<MemberEnd *>(operation.target);
+  LocalReduction &reduction = *end.reduction;
+  const uint32_t numMembers = uint32_t(reduction.streams.size());
+  reduction.streams[end.member] = &stream;
+  reduction.copies[end.member] = static_cast<StageCopy *>(operation.data);
+  if (reduction.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != numMembers)
+    return false;
+  // The others are parked: this thread has the reduction and their gradients to itself.
+  if (Status status = sumGradients(reduction.copies); !status.ok()) {
+    stream.getDevice().getFailures().fail(std::move(status));
+    return false;
+  }
+  reduction.arrived.store(0, std::memory_order_relaxed);
+  for (uint32_t member = 0; member != numMembers; ++member)
+    if (member != end.member)
+      work.push(*reduction.streams[member]);
+  return true;
+}
+
+namespace {
+
+class LocalTransport : public Transport {
+public:
+  LocalTransport(std::vector<LocalChannel> &channels, std::vector<MemberEnd> ends,
+                 CpuDevice &device)
+      : channels(channels), ends(std::move(ends)), device(device) {}
+
+  const char *getName() const override { return "local"; }
+
+  Status send(uint32_t stream, uint32_t command, uint32_t channel, const void *data,
+              size_t bytes) override {
+    // Operations have one pointer for both directions; a sent buffer is only read.
+    device.issue(stream, {runSend, &channels[channel], const_cast<void *>(data), bytes, command});
+    return Status::success();
+  }
+  Status recv(uint32_t stream, uint32_t command, uint32_t channel, void *data,
+              size_t bytes) override {
+    device.issue(stream, {runRecv, &channels[channel], data, bytes, command});
+    return Status::success();
+  }
+  Status reduce(uint32_t stream, uint32_t command, uint32_t group, StageCopy &copy) override {
+    device.issue(stream, {runReduce, &ends[group], &copy, 0, command});
+    return Status::success();
+  }
+
+private:
+  std::vector<LocalChannel> &channels;
+  std::vector<MemberEnd> ends; ///< by reduce group
+  CpuDevice &device;
+};
+
+} // namespace
+
+LocalHub::LocalHub(const program::SharedInfo &shared) : state(std::make_unique<State>(shared)) {}
+LocalHub::~LocalHub() = default;
+
+/// Two ends with different sequences would hand over the wrong tensors without any error.
+Status LocalHub::State::agree(uint32_t channel, const Sequence &sequence) {
+  std::optional<Sequence> &known = sequences[channel];
+  if (!known)
+    known = sequence;
+  if (*known == sequence)
+    return Status::success();
+  return Status::failure(fmt::format(
+      "the two ends of the channel from rank {} to rank {} have different sequences: {} transfers "
+      "with digest {:016x}, and {} with {:016x}; compile all ranks together",
+      shared.channels[channel].source, shared.channels[channel].destination, known->numTransfers,
+      known->digest, sequence.numTransfers, sequence.digest));
+}
+
+/// The sequence of every channel as the rank's own commands have it.
+static std::vector<Sequence> listSequences(const program::SharedInfo &shared,
+                                           const program::RankProgram &rank) {
+  std::vector<Sequence> sequences(shared.channels.size());
+  for (const program::Command &command : rank.commands) {
+    if (command.op != CommandOp::Send && command.op != CommandOp::Recv)
+      continue;
+    const program::Transfer &transfer = rank.transfers[command.arg];
+    Sequence &sequence = sequences[transfer.channel];
+    ++sequence.numTransfers;
+    sequence.digest = program::extendDigest(sequence.digest, transfer.stage, transfer.microbatch);
+  }
+  return sequences;
+}
+
+Result<std::unique_ptr<Transport>> LocalHub::connect(const program::RankProgram &rank,
+                                                     CpuDevice &device) {
+  const program::SharedInfo &shared = state->shared;
+  const std::vector<Sequence> sequences = listSequences(shared, rank);
+  for (uint32_t i = 0; i != sequences.size(); ++i) {
+    const program::Channel &channel = shared.channels[i];
+    if (channel.source != rank.rank && channel.destination != rank.rank)
+      continue;
+    if (Status status = state->agree(i, sequences[i]); !status.ok())
+      return status;
+  }
+
+  std::vector<MemberEnd> ends(shared.reduceGroups.size());
+  for (size_t group = 0; group != ends.size(); ++group) {
+    const std::vector<uint32_t> &ranks = shared.reduceGroups[group].ranks;
+    for (uint32_t member = 0; member != ranks.size(); ++member)
+      if (ranks[member] == rank.rank)
+        ends[group] = {&state->reductions[group], member};
+  }
+  return std::unique_ptr<Transport>(
+      std::make_unique<LocalTransport>(state->channels, std::move(ends), device));
+}
+
+} // namespace dualpipe::runtime
