@@ -1,0 +1,409 @@
+//===- AST.h - syntax trees of the language --------------------------------===//
+//
+// Nodes live in the arena of their module and are never destroyed one by one,
+// so they hold references into the arena and the source text only. The parser
+// builds them; the resolver binds names to slots and calls to definitions.
+// After that they do not change, and ranks are interpreted in parallel from one
+// tree.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_LIB_FRONTEND_AST_H
+#define DUALPIPE_LIB_FRONTEND_AST_H
+
+#include "dualpipe/Schedule/Schedule.h"
+#include "dualpipe/Support/Diagnostics.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Casting.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace dualpipe::frontend {
+
+struct DefDecl;
+
+/// Where the value of a name is kept while a program runs: in the frame of the
+/// running body, or among the values of the schedule.
+enum class Storage : uint8_t { Local, Schedule };
+
+/// A name that is given a value: of a `let`, a loop, a parameter.
+struct Binding {
+  llvm::StringRef name;
+  SourceLoc loc;
+  /// Set by the resolver.
+  uint32_t slot = 0;
+};
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+enum class BinaryOp : uint8_t {
+  Or,
+  And,
+  Equal,
+  NotEqual,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  FloorDivide,
+  Modulo,
+};
+
+/// How the operator is written.
+llvm::StringRef getSpelling(BinaryOp op);
+
+struct Expr {
+  enum class Kind : uint8_t {
+    Integer,
+    Boolean,
+    Training,
+    String,
+    Name,
+    Negate,
+    Not,
+    Binary,
+    If,
+    Tuple,
+    Call,
+    MinMax,
+    Index,
+    Stage,
+  };
+
+  Expr(Kind kind, SourceLoc loc) : kind(kind), loc(loc) {}
+
+  /// Counts a child into size and depth. A child may be missing after an error.
+  void adopt(const Expr *child) {
+    if (!child)
+      return;
+    size += child->size;
+    depth = std::max(depth, child->depth + 1);
+  }
+
+  Kind kind;
+  SourceLoc loc;
+  /// Nodes of the tree below and with this one: its cost in steps.
+  uint32_t size = 1;
+  /// Levels of the tree below and with this one.
+  uint32_t depth = 1;
+};
+
+template <Expr::Kind K> struct ExprOf : Expr {
+  explicit ExprOf(SourceLoc loc) : Expr(K, loc) {}
+  static bool classof(const Expr *expr) { return expr->kind == K; }
+};
+
+struct IntegerExpr : ExprOf<Expr::Kind::Integer> {
+  IntegerExpr(SourceLoc loc, int64_t value) : ExprOf(loc), value(value) {}
+  int64_t value;
+};
+
+struct BooleanExpr : ExprOf<Expr::Kind::Boolean> {
+  BooleanExpr(SourceLoc loc, bool value) : ExprOf(loc), value(value) {}
+  bool value;
+};
+
+/// `training`
+struct TrainingExpr : ExprOf<Expr::Kind::Training> {
+  using ExprOf::ExprOf;
+};
+
+/// `"text {value} text"`: texts and values take turns, beginning and ending
+/// with a text.
+struct StringExpr : ExprOf<Expr::Kind::String> {
+  using ExprOf::ExprOf;
+  llvm::ArrayRef<llvm::StringRef> texts;
+  llvm::ArrayRef<Expr *> values;
+};
+
+struct NameExpr : ExprOf<Expr::Kind::Name> {
+  NameExpr(SourceLoc loc, llvm::StringRef name) : ExprOf(loc), name(name) {}
+  llvm::StringRef name;
+  Storage storage = Storage::Local;
+  uint32_t slot = 0;
+};
+
+struct NegateExpr : ExprOf<Expr::Kind::Negate> {
+  using ExprOf::ExprOf;
+  Expr *operand = nullptr;
+};
+
+struct NotExpr : ExprOf<Expr::Kind::Not> {
+  using ExprOf::ExprOf;
+  Expr *operand = nullptr;
+};
+
+/// Its place is that of the operator.
+struct BinaryExpr : ExprOf<Expr::Kind::Binary> {
+  BinaryExpr(SourceLoc loc, BinaryOp op, Expr *lhs, Expr *rhs)
+      : ExprOf(loc), op(op), lhs(lhs), rhs(rhs) {
+    adopt(lhs);
+    adopt(rhs);
+  }
+  BinaryOp op;
+  Expr *lhs;
+  Expr *rhs;
+};
+
+/// `if c then a else b`
+struct IfExpr : ExprOf<Expr::Kind::If> {
+  using ExprOf::ExprOf;
+  Expr *condition = nullptr;
+  Expr *thenValue = nullptr;
+  Expr *elseValue = nullptr;
+};
+
+struct TupleExpr : ExprOf<Expr::Kind::Tuple> {
+  using ExprOf::ExprOf;
+  llvm::ArrayRef<Expr *> elements;
+};
+
+/// `f(x, y)`
+struct CallExpr : ExprOf<Expr::Kind::Call> {
+  using ExprOf::ExprOf;
+  llvm::StringRef callee;
+  llvm::ArrayRef<Expr *> arguments;
+  const DefDecl *target = nullptr;
+};
+
+/// `min(a, b)`, `max(a, b, c)`
+struct MinMaxExpr : ExprOf<Expr::Kind::MinMax> {
+  using ExprOf::ExprOf;
+  bool isMax = false;
+  llvm::ArrayRef<Expr *> arguments;
+};
+
+/// `p[k]`: a chunk of a pipeline, or an element of a tuple.
+struct IndexExpr : ExprOf<Expr::Kind::Index> {
+  using ExprOf::ExprOf;
+  Expr *base = nullptr;
+  Expr *index = nullptr;
+};
+
+/// `p.stage(s)`
+struct StageExpr : ExprOf<Expr::Kind::Stage> {
+  using ExprOf::ExprOf;
+  Expr *base = nullptr;
+  Expr *stage = nullptr;
+};
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+struct Stmt {
+  enum class Kind : uint8_t { Let, If, Repeat, For, Phase, Op, Fused, Call };
+
+  Stmt(Kind kind, SourceLoc loc) : kind(kind), loc(loc) {}
+
+  void adopt(const Expr *child) {
+    if (!child)
+      return;
+    cost += child->size;
+    depth = std::max(depth, child->depth + 1);
+  }
+
+  Kind kind;
+  SourceLoc loc;
+  /// Steps of one execution, without those of nested statements.
+  uint32_t cost = 1;
+  /// Levels of nested statements and expressions.
+  uint32_t depth = 1;
+};
+
+template <Stmt::Kind K> struct StmtOf : Stmt {
+  explicit StmtOf(SourceLoc loc) : Stmt(K, loc) {}
+  static bool classof(const Stmt *stmt) { return stmt->kind == K; }
+};
+
+/// `{ … }`
+struct Block {
+  llvm::ArrayRef<Stmt *> statements;
+  uint32_t depth = 0;
+};
+
+/// `let x = e`, `let (x, y) = e`
+struct LetStmt : StmtOf<Stmt::Kind::Let> {
+  using StmtOf::StmtOf;
+  llvm::MutableArrayRef<Binding> bindings;
+  bool isTuple = false;
+  Expr *value = nullptr;
+};
+
+struct IfStmt : StmtOf<Stmt::Kind::If> {
+  using StmtOf::StmtOf;
+  Expr *condition = nullptr;
+  Block thenBlock;
+  /// Holds one nested `if` for `else if`.
+  Block elseBlock;
+};
+
+/// `repeat n as i { … }`
+struct RepeatStmt : StmtOf<Stmt::Kind::Repeat> {
+  using StmtOf::StmtOf;
+  Expr *count = nullptr;
+  /// An empty name where the count is not bound.
+  Binding counter;
+  Block body;
+};
+
+/// `for i in a..b { … }`
+struct ForStmt : StmtOf<Stmt::Kind::For> {
+  using StmtOf::StmtOf;
+  Binding counter;
+  Expr *begin = nullptr;
+  Expr *end = nullptr;
+  Block body;
+};
+
+struct PhaseStmt : StmtOf<Stmt::Kind::Phase> {
+  using StmtOf::StmtOf;
+  llvm::StringRef name;
+  /// Number of the name in the module; set by the resolver.
+  uint32_t id = 0;
+  Block body;
+};
+
+/// `bwd c @ m split (cond)`
+struct OpStmt : StmtOf<Stmt::Kind::Op> {
+  using StmtOf::StmtOf;
+  OpKind op = OpKind::Forward;
+  /// Missing only in a `bwd_weight` on its own.
+  Expr *chunk = nullptr;
+  /// May be missing.
+  Expr *microbatch = nullptr;
+  /// May be missing.
+  Expr *split = nullptr;
+  /// Number of the statement in the module; set by the resolver.
+  uint32_t id = 0;
+};
+
+struct FusedStmt : StmtOf<Stmt::Kind::Fused> {
+  using StmtOf::StmtOf;
+  Block body;
+};
+
+/// `body(a, b)` as a statement.
+struct CallStmt : StmtOf<Stmt::Kind::Call> {
+  using StmtOf::StmtOf;
+  llvm::StringRef callee;
+  llvm::ArrayRef<Expr *> arguments;
+  const DefDecl *target = nullptr;
+};
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+/// `def f(x) = e` or `def f(x) { … }`
+struct DefDecl {
+  Binding name;
+  llvm::MutableArrayRef<Binding> params;
+  /// The value of a function; missing where the definition is a block.
+  Expr *value = nullptr;
+  Block body;
+  /// Size of a frame: parameters, then locals. Set by the resolver.
+  uint32_t numSlots = 0;
+
+  bool isFunction() const { return value != nullptr; }
+  uint32_t getDepth() const { return 1 + (value ? value->depth : body.depth); }
+};
+
+/// `ranks P`, `microbatches M`, `param K = 2`
+struct ParamDecl {
+  enum class Kind : uint8_t { Ranks, Microbatches, Param };
+  Kind kind = Kind::Param;
+  Binding binding;
+  SourceLoc loc;
+  Expr *defaultValue = nullptr;
+};
+
+/// What stands in a schedule.
+struct Item {
+  enum class Kind : uint8_t { Require, Let, Pipeline, Share, Def, Rank };
+  Item(Kind kind, SourceLoc loc) : kind(kind), loc(loc) {}
+  Kind kind;
+  SourceLoc loc;
+};
+
+template <Item::Kind K> struct ItemOf : Item {
+  explicit ItemOf(SourceLoc loc) : Item(K, loc) {}
+  static bool classof(const Item *item) { return item->kind == K; }
+};
+
+struct RequireItem : ItemOf<Item::Kind::Require> {
+  using ItemOf::ItemOf;
+  Expr *condition = nullptr;
+  StringExpr *message = nullptr;
+};
+
+struct LetItem : ItemOf<Item::Kind::Let> {
+  using ItemOf::ItemOf;
+  LetStmt *let = nullptr;
+};
+
+struct PipelineItem : ItemOf<Item::Kind::Pipeline> {
+  using ItemOf::ItemOf;
+  Binding name;
+  Expr *stages = nullptr;
+  Expr *microbatches = nullptr;
+  Binding placedStage;
+  Expr *placement = nullptr;
+  /// Number of the pipeline in its schedule; set by the resolver.
+  uint32_t id = 0;
+};
+
+struct ShareItem : ItemOf<Item::Kind::Share> {
+  using ItemOf::ItemOf;
+  llvm::ArrayRef<NameExpr *> pipelines;
+};
+
+struct DefItem : ItemOf<Item::Kind::Def> {
+  using ItemOf::ItemOf;
+  DefDecl *def = nullptr;
+};
+
+/// `rank r { … }`
+struct RankItem : ItemOf<Item::Kind::Rank> {
+  using ItemOf::ItemOf;
+  Binding rank;
+  Block body;
+  uint32_t numSlots = 0;
+};
+
+struct ScheduleDecl {
+  Binding name;
+  SourceLoc loc;
+  llvm::MutableArrayRef<ParamDecl> params;
+  llvm::ArrayRef<Item *> items;
+  RankItem *rank = nullptr;
+  /// Values of the schedule. Set by the resolver.
+  uint32_t numSlots = 0;
+  uint32_t numPipelines = 0;
+};
+
+struct ImportDecl {
+  llvm::StringRef path;
+  SourceLoc loc;
+  /// Index of the file in the module; set when it is loaded.
+  uint32_t file = 0;
+};
+
+struct FileDecl {
+  llvm::MutableArrayRef<ImportDecl> imports;
+  llvm::ArrayRef<DefDecl *> defs;
+  llvm::ArrayRef<ScheduleDecl *> schedules;
+};
+
+} // namespace dualpipe::frontend
+
+#endif // DUALPIPE_LIB_FRONTEND_AST_H

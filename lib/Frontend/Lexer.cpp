@@ -1,0 +1,172 @@
+//===- Lexer.cpp - from characters to tokens -------------------------------===//
+
+#include "Lexer.h"
+
+#include "Suggest.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/ConvertUTF.h"
+
+#include <algorithm>
+
+using namespace dualpipe;
+using namespace dualpipe::frontend;
+
+static const llvm::StringMap<TokenKind> &getKeywords() {
+  static const llvm::StringMap<TokenKind> keywords = {
+#define KEYWORD(Name, Spelling) {Spelling, TokenKind::Kw##Name},
+#include "TokenKinds.def"
+  };
+  return keywords;
+}
+
+llvm::StringRef frontend::suggestKeyword(llvm::StringRef name) {
+  Suggestion best(name);
+#define KEYWORD(Name, Spelling) best.offer(Spelling);
+#include "TokenKinds.def"
+  return best.get();
+}
+
+std::string frontend::describe(TokenKind kind) {
+  switch (kind) {
+#define TOKEN(Name, Description)                                                                   \
+  case TokenKind::Name:                                                                            \
+    return Description;
+#define PUNCTUATION(Name, Spelling)                                                                \
+  case TokenKind::Name:                                                                            \
+    return "'" Spelling "'";
+#define KEYWORD(Name, Spelling)                                                                    \
+  case TokenKind::Kw##Name:                                                                        \
+    return "'" Spelling "'";
+#include "TokenKinds.def"
+  }
+  return "a token";
+}
+
+std::string Token::describe() const {
+  switch (kind) {
+  case TokenKind::EndOfFile:
+  case TokenKind::Error:
+    return frontend::describe(kind);
+  case TokenKind::String:
+    return "a string";
+  default:
+    return "'" + spelling.str() + "'";
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Blanks
+//===----------------------------------------------------------------------===//
+
+void Lexer::step(size_t bytes) {
+  for (const char *stop = cur + bytes; cur != stop; ++cur) {
+    if (*cur != '\n') {
+      ++loc.column;
+      continue;
+    }
+    ++loc.line;
+    loc.column = 1;
+    startsLine = true;
+  }
+}
+
+void Lexer::skipBlanks() {
+  while (cur != end) {
+    if (*cur == ' ' || *cur == '\t' || *cur == '\r' || *cur == '\n') {
+      step(1);
+    } else if (*cur == '/' && peek(1) == '/') {
+      step(std::find(cur, end, '\n') - cur);
+    } else {
+      return;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+Token Lexer::finish(TokenKind kind, size_t bytes) {
+  Token token{kind, startsLine, llvm::StringRef(cur, bytes), loc};
+  step(bytes);
+  startsLine = false;
+  return token;
+}
+
+Token Lexer::fail(size_t bytes, std::string message) {
+  sink->error(loc, std::move(message));
+  return finish(TokenKind::Error, bytes);
+}
+
+Token Lexer::next() {
+  skipBlanks();
+  if (cur == end) {
+    startsLine = true;
+    return finish(TokenKind::EndOfFile, 0);
+  }
+  if (llvm::isAlpha(*cur) || *cur == '_')
+    return lexName();
+  if (llvm::isDigit(*cur))
+    return lexInteger();
+  if (*cur == '"')
+    return lexString();
+  return lexPunctuation();
+}
+
+static size_t getNameLength(llvm::StringRef text) {
+  return std::min(text.size(),
+                  text.find_if_not([](char c) { return llvm::isAlnum(c) || c == '_'; }));
+}
+
+/// name := (letter | '_') { letter | digit | '_' }
+Token Lexer::lexName() {
+  size_t length = getNameLength(llvm::StringRef(cur, end - cur));
+  auto keyword = getKeywords().find(llvm::StringRef(cur, length));
+  return finish(keyword == getKeywords().end() ? TokenKind::Identifier : keyword->second, length);
+}
+
+/// integer := digit { digit }
+Token Lexer::lexInteger() {
+  llvm::StringRef text(cur, getNameLength(llvm::StringRef(cur, end - cur)));
+  int64_t value;
+  if (!llvm::all_of(text, llvm::isDigit))
+    return fail(text.size(), "expected an integer, got '" + text.take_front(40).str() + "'");
+  if (text.getAsInteger(10, value))
+    return fail(text.size(), "integer '" + text.take_front(40).str() +
+                                 "' does not fit in 64 bits; the largest is 9223372036854775807");
+  return finish(TokenKind::Integer, text.size());
+}
+
+/// string := '"' { character | '\' character } '"'      on one line
+Token Lexer::lexString() {
+  for (const char *at = cur + 1; at != end && *at != '\n'; ++at) {
+    if (*at == '"')
+      return finish(TokenKind::String, at + 1 - cur);
+    if (*at == '\\' && at + 1 != end && at[1] != '\n')
+      ++at;
+  }
+  return fail(std::find(cur, end, '\n') - cur, "string is not closed on its line; expected '\"'");
+}
+
+Token Lexer::lexPunctuation() {
+  llvm::StringRef text(cur, end - cur);
+  TokenKind kind = TokenKind::Error;
+  size_t length = 0;
+  // The longest match wins: `..` before `.`, `<=` before `<`.
+#define PUNCTUATION(Name, Spelling)                                                                \
+  if (sizeof(Spelling) - 1 > length && text.starts_with(Spelling)) {                               \
+    kind = TokenKind::Name;                                                                        \
+    length = sizeof(Spelling) - 1;                                                                 \
+  }
+#include "TokenKinds.def"
+  if (length != 0)
+    return finish(kind, length);
+  size_t bytes = std::min<size_t>(llvm::getNumBytesForUTF8(llvm::UTF8(*cur)), text.size());
+  bool printable = (*cur & 0x80) != 0 || llvm::isPrint(*cur);
+  std::string shown =
+      printable ? text.take_front(bytes).str() : "\\x" + llvm::toHex(text.take_front(1), true);
+  return fail(bytes, "unexpected character '" + shown + "'");
+}
