@@ -2,7 +2,10 @@
 
 #include "Executor.h"
 
+#include "dualpipe/Program/Verify.h"
 #include "dualpipe/Runtime/AlignedBuffer.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -137,6 +140,19 @@ Status Executor::issueTransfer(uint32_t index) {
   if (command.op == CommandOp::Send)
     return parts.transport->send(command.stream, index, transfer.channel, slot, bytes);
   return parts.transport->recv(command.stream, index, transfer.channel, slot, bytes);
+}
+
+/// Called by the device; a failure says where it happened.
+Status Executor::runCommand(void *context, uint32_t index) {
+  auto *executor = static_cast<Executor *>(context);
+  Status status = executor->run(index);
+  if (status.ok())
+    return status;
+  const ExecutorParts &parts = executor->parts;
+  const std::string place =
+      program::describeLocation(*parts.shared, parts.rank->commands[index].loc);
+  return Status::failure(
+      fmt::format("rank {} ({}): {}", parts.rank->rank, place, status.message()));
 }
 
 Status Executor::run(uint32_t index) {

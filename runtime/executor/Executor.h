@@ -56,9 +56,7 @@ private:
   const program::Launch &getLaunch(uint32_t index) const {
     return parts.rank->launches[parts.rank->commands[index].arg];
   }
-  static Status runCommand(void *context, uint32_t index) {
-    return static_cast<Executor *>(context)->run(index);
-  }
+  static Status runCommand(void *context, uint32_t index);
 
   ExecutorParts parts;
   dp_step_state stepState{};
