@@ -238,14 +238,20 @@ Status Model::runFused(StageCall *const *calls, const program::Function *functio
   return finish(status, "a fused group", *speaker);
 }
 
+Status Model::finishStage(dp_status status, const char *function, const StageCall &call) const {
+  if (status == DP_OK)
+    return Status::success();
+  const char *reason = call.getMessage();
+  return Status::failure(fmt::format("model '{}': {} of stage {} failed: {}", name, function,
+                                     call.getStage(), reason[0] ? reason : "no reason given"));
+}
+
 Status Model::runInit(StageCall &call) const {
-  dp_status status = api->init(model.get(), &call.get());
-  return finish(status, "init", call);
+  return finishStage(api->init(model.get(), &call.get()), "init", call);
 }
 
 Status Model::runStep(StageCall &call) const {
-  dp_status status = api->step(model.get(), &call.get());
-  return finish(status, "step", call);
+  return finishStage(api->step(model.get(), &call.get()), "step", call);
 }
 
 } // namespace dualpipe::runtime

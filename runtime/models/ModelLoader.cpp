@@ -32,10 +32,9 @@ Result<const dp_model_api *> findBuiltin(const std::string &name) {
 /// What the loader must know before it calls anything in `api`.
 Status checkInterface(const std::string &name, const dp_model_api &api) {
   if (api.abi_version != DP_STAGE_ABI_VERSION)
-    return Status::failure(fmt::format("{}: built for version {} of the stage interface, expected "
-                                       "{}, got {}; rebuild it with this stage.h",
-                                       name, api.abi_version, DP_STAGE_ABI_VERSION,
-                                       api.abi_version));
+    return Status::failure(fmt::format("{}: built for another version of the stage interface, "
+                                       "expected {}, got {}; rebuild it with this stage.h",
+                                       name, DP_STAGE_ABI_VERSION, api.abi_version));
   if (api.struct_size < sizeof(dp_model_api))
     return Status::failure(fmt::format("{}: its dp_model_api has {} bytes, expected at least {}; "
                                        "rebuild it with this stage.h",

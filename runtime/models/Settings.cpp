@@ -45,7 +45,7 @@ std::string suggest(const std::string &word, const std::vector<std::string> &can
 
 std::string didYouMean(const std::string &word, const std::vector<std::string> &candidates) {
   std::string near = suggest(word, candidates);
-  return near.empty() ? "" : fmt::format(", did you mean '{}'?", near);
+  return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
 }
 
 std::string joinList(const std::vector<std::string> &words) {

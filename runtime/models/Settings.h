@@ -15,7 +15,7 @@ namespace dualpipe::models {
 /// The candidate nearest to `word`, or an empty string where none is near.
 std::string suggest(const std::string &word, const std::vector<std::string> &candidates);
 
-/// ", did you mean 'x'?" or an empty string.
+/// " (did you mean 'x'?)" or an empty string.
 std::string didYouMean(const std::string &word, const std::vector<std::string> &candidates);
 
 /// "a, b, c"

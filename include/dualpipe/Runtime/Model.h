@@ -116,6 +116,7 @@ private:
                            const dp_tensor_spec &spec) const;
   Function getFunction(program::Function function) const;
   Status finish(dp_status status, const char *function, const StageCall &call) const;
+  Status finishStage(dp_status status, const char *function, const StageCall &call) const;
   Status checkContract(const program::Contract &compiled) const;
   Status checkHandOvers(const program::PipelineInfo &pipeline) const;
 
