@@ -1,0 +1,149 @@
+//===- Launcher.cpp - runs a compiled program -------------------------------===//
+
+#include "Options.h"
+#include "Report.h"
+
+#include "dualpipe/Program/Dump.h"
+#include "dualpipe/Program/Reader.h"
+#include "dualpipe/Runtime/Session.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+using namespace dualpipe;
+using namespace dualpipe::launcher;
+
+/// Spinning pays only where every rank has a core of its own.
+static constexpr uint32_t kSpins = 2000;
+
+static void print(const std::string &text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+static int fail(const std::string &message) {
+  std::fflush(stdout);
+  fmt::print(stderr, "launcher: error: {}\n", message);
+  return 1;
+}
+
+/// A full disk or a closed pipe shows only when the output is flushed.
+static int finish(int exitCode) {
+  if (std::fflush(stdout) != 0)
+    return fail("cannot write the output");
+  return exitCode;
+}
+
+static Result<runtime::ModelOptions> makeModelOptions(const Options &options,
+                                                      const program::SharedInfo &shared) {
+  runtime::ModelOptions model;
+  model.name = options.model;
+  model.numStages = shared.numStages;
+  model.numMicrobatches = shared.numMicrobatches;
+  for (const std::string &text : options.settings) {
+    Result<std::pair<std::string, std::string>> setting = runtime::parseSetting(text);
+    if (!setting.ok())
+      return setting.getStatus();
+    model.settings.push_back(std::move(*setting));
+  }
+  return model;
+}
+
+static runtime::SessionOptions makeSessionOptions(const Options &options, uint32_t numRanks) {
+  runtime::SessionOptions session;
+  session.training = {options.seed, options.steps, options.learningRate};
+  session.timeoutSeconds = options.timeoutSeconds;
+  session.device.spins = std::thread::hardware_concurrency() > numRanks ? kSpins : 0;
+  if (!options.json)
+    session.onStep = [](const runtime::StepReport &step) { print(describeStep(step)); };
+  return session;
+}
+
+namespace {
+/// What a run needs, owned together.
+struct Parts {
+  std::shared_ptr<const program::Program> program;
+  std::shared_ptr<const runtime::Model> model;
+  std::shared_ptr<const runtime::Optimizer> optimizer;
+};
+} // namespace
+
+static Result<Parts> loadParts(const Options &options, program::Program program) {
+  Result<runtime::ModelOptions> modelOptions = makeModelOptions(options, program.shared);
+  if (!modelOptions.ok())
+    return modelOptions.getStatus();
+  Result<runtime::Model> model = runtime::Model::create(*modelOptions);
+  if (!model.ok())
+    return model.getStatus();
+  Result<std::unique_ptr<runtime::Optimizer>> optimizer =
+      runtime::createOptimizer(options.optimizer);
+  if (!optimizer.ok())
+    return optimizer.getStatus();
+  return Parts{std::make_shared<const program::Program>(std::move(program)),
+               std::make_shared<const runtime::Model>(std::move(*model)), std::move(*optimizer)};
+}
+
+/// Checks the run against its replay, prints, and says whether all is well.
+static int report(const Options &options, const Parts &parts, const RunDescription &description,
+                  const runtime::TrainingOptions &training, const runtime::RunReport &run) {
+  std::optional<runtime::CheckReport> check;
+  if (options.check) {
+    Result<runtime::CheckReport> checked =
+        runtime::checkRun(*parts.model, *parts.program, *parts.optimizer, training, run.result);
+    if (!checked.ok())
+      return fail(fmt::format("the check could not run: {}", checked.message()));
+    check = std::move(*checked);
+  }
+  if (options.json)
+    print(toJson(description, options, run, check ? &*check : nullptr));
+  else if (check)
+    print(check->getText());
+  if (check && !check->passed)
+    return fail("the run does not agree with its replay");
+  return finish(0);
+}
+
+static int runProgram(const Options &options, program::Program program) {
+  Result<Parts> parts = loadParts(options, std::move(program));
+  if (!parts.ok())
+    return fail(parts.message());
+  const program::SharedInfo &shared = parts->program->shared;
+  const runtime::SessionOptions sessionOptions = makeSessionOptions(options, shared.numRanks);
+  Result<std::unique_ptr<runtime::Session>> session =
+      runtime::Session::create(parts->program, parts->model, parts->optimizer, sessionOptions);
+  if (!session.ok())
+    return fail(session.message());
+
+  const RunDescription description{&shared, parts->model->getName(), "cpu", (*session)->getMemory(),
+                                   (*session)->getNumCommands()};
+  if (!options.json)
+    print(describeRun(description, options));
+  Result<runtime::RunReport> run = (*session)->run();
+  if (!run.ok()) {
+    const int exitCode = fail(run.message());
+    // A stage function that never returns still uses the model: leave without unloading it.
+    if ((*session)->hasStuckThread())
+      std::_Exit(exitCode);
+    return exitCode;
+  }
+  return report(options, *parts, description, sessionOptions.training, *run);
+}
+
+int main(int argc, char **argv) {
+  int exitCode = 0;
+  const std::optional<Options> options = parseOptions(argc, argv, exitCode);
+  if (!options)
+    return exitCode;
+  if (options->devices) {
+    print(describeDevices());
+    return finish(0);
+  }
+  Result<program::Program> program = program::readProgramFile(options->program);
+  if (!program.ok())
+    return fail(program.message());
+  if (options->dump) {
+    print(program::dumpProgram(*program));
+    return finish(0);
+  }
+  return runProgram(*options, std::move(*program));
+}

@@ -1,0 +1,85 @@
+//===- Options.cpp - the launcher's command line ----------------------------===//
+
+#include "Options.h"
+
+#include "dualpipe/Runtime/Model.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <iostream>
+
+namespace dualpipe::launcher {
+
+static std::string describeModels() {
+  std::string text = "Models and their settings:\n";
+  for (const dp_model_api *model : runtime::getBuiltinModels())
+    text += fmt::format("  {:<8} {}\n", model->name, model->settings);
+  text += "  or the path of a plug-in, a shared object that exports dp_get_model (stage.h)\n\n"
+          "Examples:\n"
+          "  launcher dualpipe.dpx --check\n"
+          "  launcher dualpipe.dpx --set hidden=64 --set dtype=f64 --steps=10 --lr=0.1 --check\n"
+          "  launcher dualpipe.dpx --dump\n";
+  return text;
+}
+
+static void addOptions(CLI::App &app, Options &options) {
+  app.add_option("program", options.program, "The compiled program")->type_name("PROGRAM.dpx");
+  app.add_option("--backend", options.backend, "Where to run: auto or cpu")
+      ->check(CLI::IsMember({"auto", "cpu"}))
+      ->capture_default_str();
+  app.add_option("--model", options.model, "A built-in model or a plug-in")
+      ->type_name("NAME|PLUGIN.so")
+      ->capture_default_str();
+  app.add_option("--set", options.settings, "A setting of the model; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--steps", options.steps, "Training steps")
+      ->check(CLI::Range(1u, 1u << 24))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of weights and data")->capture_default_str();
+  app.add_option("--optimizer", options.optimizer, "How weights are updated: sgd")
+      ->capture_default_str();
+  app.add_option("--lr", options.learningRate, "Learning rate")->capture_default_str();
+  app.add_flag("--check", options.check,
+               "Replay the run without a pipeline and compare losses, gradients and weights bit "
+               "for bit");
+  app.add_option("--timeout", options.timeoutSeconds,
+                 "Stop when nothing moves for so long, and say what each rank waits for")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 1e9))
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "Print the results as JSON");
+  app.add_flag("--dump", options.dump, "Print the program instead of running it");
+  app.add_flag("--devices", options.devices, "List the devices of this machine");
+}
+
+std::optional<Options> parseOptions(int argc, char **argv, int &exitCode) {
+  Options options;
+  CLI::App app(
+      "Runs a compiled pipeline schedule: trains a model with it, checks it, or prints it.",
+      "launcher");
+  app.footer(describeModels());
+  app.set_version_flag("--version", "launcher " DUALPIPE_VERSION);
+  addOptions(app, options);
+  exitCode = 0;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) {
+    app.exit(success);
+    return {};
+  } catch (const CLI::ParseError &error) {
+    std::cerr << "launcher: error: " << error.what() << "\n(--help lists the options)\n";
+    exitCode = 1;
+    return {};
+  }
+  if (options.program.empty() && !options.devices) {
+    std::cerr
+        << "launcher: error: expected a compiled program (.dpx)\n(--help lists the options)\n";
+    exitCode = 1;
+    return {};
+  }
+  return options;
+}
+
+} // namespace dualpipe::launcher

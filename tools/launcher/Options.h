@@ -1,0 +1,35 @@
+//===- Options.h - the launcher's command line ------------------------------===//
+
+#ifndef DUALPIPE_TOOLS_LAUNCHER_OPTIONS_H
+#define DUALPIPE_TOOLS_LAUNCHER_OPTIONS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dualpipe::launcher {
+
+struct Options {
+  std::string program;
+  std::string backend = "auto";
+  std::string model = "mlp";
+  std::vector<std::string> settings; ///< KEY=VALUE
+  uint32_t steps = 1;
+  uint64_t seed = 0;
+  std::string optimizer = "sgd";
+  double learningRate = 0.01;
+  double timeoutSeconds = 120;
+  bool check = false;
+  bool json = false;
+  bool dump = false;
+  bool devices = false;
+};
+
+/// Reads the command line. Where there is nothing to run (--help, --version, a
+/// mistake) prints what is to be said and returns the exit code in `exitCode`.
+std::optional<Options> parseOptions(int argc, char **argv, int &exitCode);
+
+} // namespace dualpipe::launcher
+
+#endif // DUALPIPE_TOOLS_LAUNCHER_OPTIONS_H

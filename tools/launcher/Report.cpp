@@ -1,0 +1,139 @@
+//===- Report.cpp - what the launcher prints --------------------------------===//
+
+#include "Report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+namespace dualpipe::launcher {
+
+using runtime::RankMemory;
+
+static std::string describeBytes(size_t bytes) {
+  if (bytes < 1024)
+    return fmt::format("{} B", bytes);
+  const char *units[] = {"KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 != std::size(units); ++unit)
+    value /= 1024;
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+static std::string describeMemory(const RankMemory &memory) {
+  return fmt::format("{} (slots {}, weights and gradients {}, workspace {})",
+                     describeBytes(memory.getTotal()), describeBytes(memory.slots),
+                     describeBytes(memory.parameters), describeBytes(memory.workspace));
+}
+
+/// Neighbouring ranks with equal memory share a line.
+static std::string describeMemories(const std::vector<RankMemory> &memory) {
+  std::string text;
+  const auto isSame = [](const RankMemory &a, const RankMemory &b) {
+    return a.slots == b.slots && a.parameters == b.parameters && a.workspace == b.workspace;
+  };
+  for (size_t first = 0; first != memory.size();) {
+    size_t end = first + 1;
+    while (end != memory.size() && isSame(memory[first], memory[end]))
+      ++end;
+    const std::string ranks = end - first == 1 ? fmt::format("rank {}", first)
+                                               : fmt::format("ranks {} to {}", first, end - 1);
+    text += fmt::format("  memory of {}: {}\n", ranks, describeMemory(memory[first]));
+    first = end;
+  }
+  return text;
+}
+
+std::string describeRun(const RunDescription &run, const Options &options) {
+  const program::SharedInfo &shared = *run.shared;
+  std::string settings;
+  for (const std::string &setting : options.settings)
+    settings += " " + setting;
+  return fmt::format(
+      "{}: {} ranks, {} stages, {} micro-batches, {}\n"
+      "  model {}{} on {}, {} commands a step\n{}",
+      shared.schedule, shared.numRanks, shared.numStages, shared.numMicrobatches,
+      shared.training ? fmt::format("{} with lr {}", options.optimizer, options.learningRate)
+                      : "forward only",
+      run.model, settings, run.device, run.numCommands, describeMemories(run.memory));
+}
+
+std::string describeStep(const runtime::StepReport &step) {
+  return fmt::format("step {:<4} loss {:.9g}  {:.3f} ms\n", step.step, step.loss,
+                     step.seconds * 1e3);
+}
+
+static std::string quote(const std::string &text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      quoted += fmt::format("\\{}", c);
+    else if (static_cast<unsigned char>(c) < 0x20)
+      quoted += fmt::format("\\u{:04x}", unsigned(c));
+    else
+      quoted += c;
+  }
+  return quoted + "\"";
+}
+
+/// JSON has no infinities; a diverged loss is null.
+static std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+}
+
+static std::string joinQuoted(const std::vector<std::string> &texts) {
+  std::string joined;
+  for (const std::string &text : texts)
+    joined += (joined.empty() ? "" : ", ") + quote(text);
+  return joined;
+}
+
+static std::string stepsToJson(const std::vector<runtime::StepReport> &steps) {
+  std::string text;
+  for (const runtime::StepReport &step : steps)
+    text += fmt::format("{}\n    {{\"step\": {}, \"loss\": {}, \"wall_seconds\": {}}}",
+                        text.empty() ? "" : ",", step.step, number(step.loss), step.seconds);
+  return text;
+}
+
+static std::string memoryToJson(const std::vector<RankMemory> &memory) {
+  std::string text;
+  for (size_t rank = 0; rank != memory.size(); ++rank)
+    text += fmt::format("{}\n    {{\"rank\": {}, \"slots\": {}, \"parameters\": {}, "
+                        "\"workspace\": {}}}",
+                        text.empty() ? "" : ",", rank, memory[rank].slots, memory[rank].parameters,
+                        memory[rank].workspace);
+  return text;
+}
+
+std::string toJson(const RunDescription &run, const Options &options,
+                   const runtime::RunReport &report, const runtime::CheckReport *check) {
+  const program::SharedInfo &shared = *run.shared;
+  const double steps = double(report.steps.size());
+  std::string text = fmt::format(
+      "{{\n  \"schedule\": {},\n  \"ranks\": {},\n  \"stages\": {},\n  \"microbatches\": {},\n"
+      "  \"training\": {},\n  \"model\": {},\n  \"settings\": [{}],\n  \"device\": {},\n"
+      "  \"seed\": {},\n",
+      quote(shared.schedule), shared.numRanks, shared.numStages, shared.numMicrobatches,
+      shared.training, quote(run.model), joinQuoted(options.settings), quote(run.device),
+      options.seed);
+  text += fmt::format("  \"commands_per_step\": {},\n  \"wall_seconds_per_step\": {},\n"
+                      "  \"cpu_seconds_per_step\": {},\n",
+                      run.numCommands, report.wallSeconds / steps, report.cpuSeconds / steps);
+  text += fmt::format("  \"memory\": [{}\n  ],\n  \"steps\": [{}\n  ]", memoryToJson(run.memory),
+                      stepsToJson(report.steps));
+  if (check)
+    text += fmt::format(",\n  \"check\": {{\"passed\": {}, \"lines\": [{}]}}", check->passed,
+                        joinQuoted(check->lines));
+  return text + "\n}\n";
+}
+
+std::string describeDevices() {
+  return fmt::format("cpu: {} hardware threads\n",
+                     std::max(1u, std::thread::hardware_concurrency()));
+}
+
+} // namespace dualpipe::launcher

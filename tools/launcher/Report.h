@@ -1,0 +1,36 @@
+//===- Report.h - what the launcher prints ----------------------------------===//
+
+#ifndef DUALPIPE_TOOLS_LAUNCHER_REPORT_H
+#define DUALPIPE_TOOLS_LAUNCHER_REPORT_H
+
+#include "Options.h"
+
+#include "dualpipe/Runtime/Reference.h"
+#include "dualpipe/Runtime/Session.h"
+
+#include <string>
+
+namespace dualpipe::launcher {
+
+/// What runs, known before it does.
+struct RunDescription {
+  const program::SharedInfo *shared;
+  std::string model;
+  std::string device;
+  std::vector<runtime::RankMemory> memory;
+  uint64_t numCommands = 0;
+};
+
+/// The lines before the first step.
+std::string describeRun(const RunDescription &run, const Options &options);
+/// One line per step.
+std::string describeStep(const runtime::StepReport &step);
+/// All results as one JSON object; `check` may be null.
+std::string toJson(const RunDescription &run, const Options &options,
+                   const runtime::RunReport &report, const runtime::CheckReport *check);
+/// The devices of this machine.
+std::string describeDevices();
+
+} // namespace dualpipe::launcher
+
+#endif // DUALPIPE_TOOLS_LAUNCHER_REPORT_H
