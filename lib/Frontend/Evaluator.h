@@ -107,6 +107,7 @@ public:
   /// Reports nothing from now on, or everything again.
   void setMuted(bool value) { muted = value; }
   void setSteps(uint64_t value) { steps = value; }
+  uint64_t getSteps() const { return steps; }
   bool isStopped() const { return stopped; }
   std::vector<Diagnostic> &getFindings() { return findings; }
 

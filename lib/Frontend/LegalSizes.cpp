@@ -17,11 +17,13 @@ namespace {
 
 /// How far from what was given a size is looked for.
 constexpr uint32_t kReach = 4096;
-/// And for pairs, how many ranks away and how many trials in all.
-constexpr uint32_t kRankReach = 16;
-/// Steps that one trial may take, and trials in all.
+/// And how far both are where they change together.
+constexpr uint32_t kPairRankReach = 8;
+constexpr uint32_t kPairReach = 1024;
+/// Steps that one trial may take, and all of them; a trial costs some in any case.
 constexpr uint64_t kTrialSteps = 10000;
-constexpr uint64_t kAllSteps = 20'000'000;
+constexpr uint64_t kAllSteps = 4'000'000;
+constexpr uint64_t kTrialCost = 32;
 
 /// The nearest legal values below and above; 0 means none.
 struct Neighbours {
@@ -39,14 +41,18 @@ struct Neighbours {
 class Search {
 public:
   Search(const ScheduleDecl &schedule, const Sizes &given, const Limits &limits, bool training)
-      : schedule(schedule), given(given), limits(limits), training(training) {}
+      : schedule(schedule), given(given), limits(limits) {
+    world.limits = limits;
+    world.training = training;
+    world.pipelines.resize(schedule.numPipelines);
+  }
 
   Neighbours findRanks() {
-    return find(given.ranks, limits.maxRanks,
+    return find(given.ranks, limits.maxRanks, kReach,
                 [&](uint32_t n) { return isLegal(n, given.microbatches); });
   }
   Neighbours findMicrobatches() {
-    return find(given.microbatches, uint32_t(limits.maxForwards),
+    return find(given.microbatches, uint32_t(limits.maxForwards), kReach,
                 [&](uint32_t n) { return isLegal(given.ranks, n); });
   }
   std::optional<std::pair<uint32_t, uint32_t>> findPair();
@@ -54,60 +60,61 @@ public:
 private:
   bool isLegal(uint32_t ranks, uint32_t microbatches);
   template <typename Predicate>
-  Neighbours find(uint32_t from, uint32_t largest, Predicate isLegal) const;
+  Neighbours find(uint32_t from, uint32_t largest, uint32_t reach, Predicate isLegal) const;
 
   const ScheduleDecl &schedule;
   const Sizes &given;
   const Limits &limits;
-  bool training;
-  uint64_t budget = kAllSteps;
+  World world;
+  uint64_t steps = 0;
 };
 
 } // namespace
 
-/// Whether all requirements hold, as far as a limited number of steps tells.
-static bool tryHolds(const ScheduleDecl &schedule, const Sizes &sizes, bool training,
-                     const Limits &limits) {
-  World world;
-  world.limits = limits;
-  world.training = training;
-  world.pipelines.resize(schedule.numPipelines);
+/// Whether all requirements hold, as far as a limited number of steps tells. Adds
+/// the steps taken to `steps`.
+static bool tryHolds(const ScheduleDecl &schedule, const Sizes &sizes, const World &world,
+                     uint64_t &steps) {
   Evaluator evaluator(world, schedule.numSlots);
   evaluator.setMuted(true);
   evaluator.setSteps(kTrialSteps);
   bindParameters(evaluator, schedule, sizes);
+  bool holds = true;
   for (const Item *item : schedule.items) {
-    if (auto *let = llvm::dyn_cast<LetItem>(item))
+    uint64_t cost = 1;
+    if (auto *let = llvm::dyn_cast<LetItem>(item)) {
+      cost = let->let->cost;
       evaluator.bind(*let->let, Storage::Schedule);
-    if (auto *pipeline = llvm::dyn_cast<PipelineItem>(item))
+    } else if (auto *pipeline = llvm::dyn_cast<PipelineItem>(item)) {
       evaluator.setScheduleValue(pipeline->name, Value::ofPipeline(pipeline->id));
-    auto *require = llvm::dyn_cast<RequireItem>(item);
-    if (!require)
-      continue;
-    if (!evaluator.evaluateBoolean(*require->condition, "").value_or(false))
-      return false;
+    } else if (auto *require = llvm::dyn_cast<RequireItem>(item)) {
+      cost = require->condition->size;
+      holds = evaluator.evaluateBoolean(*require->condition, "").value_or(false);
+    }
+    if (!evaluator.spend(cost, item->loc) || !holds)
+      break;
   }
-  return !evaluator.isStopped();
+  steps += kTrialSteps - evaluator.getSteps();
+  return holds && !evaluator.isStopped();
 }
 
 bool Search::isLegal(uint32_t ranks, uint32_t microbatches) {
-  uint64_t cost = 16 + schedule.items.size();
-  if (budget < cost)
+  if (steps > kAllSteps)
     return false;
-  budget -= cost;
   Sizes sizes = given;
   sizes.ranks = ranks;
   sizes.microbatches = microbatches;
-  return tryHolds(schedule, sizes, training, limits);
+  steps += kTrialCost;
+  return tryHolds(schedule, sizes, world, steps);
 }
 
 template <typename Predicate>
-Neighbours Search::find(uint32_t from, uint32_t largest, Predicate isLegal) const {
+Neighbours Search::find(uint32_t from, uint32_t largest, uint32_t reach, Predicate isLegal) const {
   Neighbours found;
-  for (uint32_t d = 1; d <= kReach && d < from && found.below == 0; ++d)
+  for (uint32_t d = 1; d <= reach && d < from && found.below == 0; ++d)
     if (isLegal(from - d))
       found.below = from - d;
-  for (uint32_t d = 1; d <= kReach && d <= largest - from && found.above == 0; ++d)
+  for (uint32_t d = 1; d <= reach && d <= largest - from && found.above == 0; ++d)
     if (isLegal(from + d))
       found.above = from + d;
   return found;
@@ -115,13 +122,13 @@ Neighbours Search::find(uint32_t from, uint32_t largest, Predicate isLegal) cons
 
 /// The nearest number of ranks for which a number of micro-batches is legal.
 std::optional<std::pair<uint32_t, uint32_t>> Search::findPair() {
-  for (uint32_t d = 1; d <= kRankReach; ++d) {
+  for (uint32_t d = 1; d <= kPairRankReach; ++d) {
     for (uint32_t ranks : {given.ranks - d, given.ranks + d}) {
       if (d >= given.ranks && ranks != given.ranks + d)
         continue;
       if (ranks > limits.maxRanks)
         continue;
-      Neighbours found = find(given.microbatches, uint32_t(limits.maxForwards),
+      Neighbours found = find(given.microbatches, uint32_t(limits.maxForwards), kPairReach,
                               [&](uint32_t n) { return isLegal(ranks, n); });
       if (!found.empty())
         return std::pair(ranks, found.above != 0 ? found.above : found.below);
