@@ -4,15 +4,18 @@
 
 #include <cblas.h>
 
+#include <mutex>
+
 namespace dualpipe::models {
 namespace {
 
 class OpenBlasProduct : public MatrixProduct {
 public:
   explicit OpenBlasProduct(const ProductShape &shape) : shape(shape) {
-    // Each rank computes on its own thread. The setting is the whole process's: OpenBLAS has none
-    // per thread.
-    openblas_set_num_threads(1);
+    // Each rank computes on its own thread. The setting is the whole process's (OpenBLAS has none
+    // per thread), so it is made once, not while another model computes.
+    static std::once_flag once;
+    std::call_once(once, [] { openblas_set_num_threads(1); });
   }
 
   Status run(const void *a, const void *b, void *c, void *) const override {

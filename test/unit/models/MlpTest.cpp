@@ -3,6 +3,7 @@
 #include "TestSupport.h"
 
 #include <cmath>
+#include <thread>
 
 using namespace dualpipe;
 using namespace dualpipe::runtime;
@@ -235,6 +236,39 @@ TEST(Mlp, DataIsAFunctionOfSeedStepAndMicrobatch) {
   EXPECT_NE(load(1, 2, 3), load(2, 2, 3));
   EXPECT_NE(load(1, 2, 3), load(1, 3, 3));
   EXPECT_NE(load(1, 2, 3), load(1, 2, 4));
+}
+
+/// Copies of one stage on several ranks share the model.
+TEST(Mlp, CopiesOfAStageRunAtOnce) {
+  for (const char *type : {"f32", "f64"}) {
+    Model model = makeModel(
+        "mlp", {{"hidden", "32"}, {"seq", "8"}, {"batch", "2"}, {"dtype", type}, {"layers", "4"}},
+        2, 4);
+    constexpr size_t kThreads = 4;
+    std::vector<std::unique_ptr<TwoStages>> runs;
+    for (size_t i = 0; i <= kThreads; ++i)
+      runs.push_back(std::make_unique<TwoStages>(model));
+    auto train = [&](size_t index) {
+      for (uint32_t microbatch = 0; microbatch < 4; ++microbatch) {
+        runs[index]->load(microbatch);
+        runs[index]->forward(microbatch);
+        runs[index]->backward(microbatch == 0 ? 0 : uint8_t(kAccumulate));
+      }
+    };
+    train(kThreads);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < kThreads; ++i)
+      threads.emplace_back(train, i);
+    for (std::thread &thread : threads)
+      thread.join();
+    for (size_t i = 0; i < kThreads; ++i) {
+      EXPECT_EQ(runs[i]->back.loss, runs[kThreads]->back.loss);
+      EXPECT_TRUE(sameBytes(runs[i]->front.copy.getGradBuffer(),
+                            runs[kThreads]->front.copy.getGradBuffer()));
+      EXPECT_TRUE(
+          sameBytes(runs[i]->back.copy.getGradBuffer(), runs[kThreads]->back.copy.getGradBuffer()));
+    }
+  }
 }
 
 TEST(Mlp, RejectsWhatItCannotDo) {
