@@ -32,6 +32,8 @@ def NumberProp : IntProp<"uint32_t", "number"> {
     return ::mlir::success();
   }];
 }
+/// The program file holds as many stages; passes pack stages into keys.
+def StageProp : ConfinedProp<NumberProp, CPred<"$_self < (1u << 24)">, "stage below 2^24">;
 def OptionalNumberProp : DefaultValuedProp<NumberProp, "0">;
 
 /// A flag of an op. Printed as a keyword by the ops' custom directives.

@@ -119,6 +119,8 @@ static LogicalResult verifyValues(ComputeOpInterface op) {
 }
 
 static LogicalResult verifyCompute(ComputeOpInterface op) {
+  if (op.getStage() == 0 && !op.getFirst())
+    return op->emitOpError("is of stage 0, which begins its pipeline: expected first");
   if (op.getAccumulate() && !op.yieldsWeightGradient())
     return op->emitOpError("accumulates a weight gradient, which only bwd and bwd_weight yield");
   if (failed(verifyValues(op)))

@@ -69,7 +69,7 @@ def Pipe_PhaseOp : Pipe_Op<"phase", [HasParent<"RankOp">]> {
 
 class Pipe_ComputeOp<string mnemonic, string kind>
     : Pipe_Op<mnemonic, [Pipe_ComputeOpInterface, ParentOneOf<["RankOp", "FusedFbOp"]>]> {
-  let arguments = (ins NumberProp:$stage, NumberProp:$microbatch, FlagProp:$first, FlagProp:$last,
+  let arguments = (ins StageProp:$stage, NumberProp:$microbatch, FlagProp:$first, FlagProp:$last,
                        FlagProp:$accumulate, SlotListProp:$slots, Variadic<Pipe_Value>:$inputs);
   let results = (outs Variadic<Pipe_Value>:$outputs);
   let assemblyFormat = "`stage` $stage `mb` $microbatch `` custom<ComputeBody>(\"::dualpipe::OpKind::" #
@@ -253,7 +253,7 @@ def Pipe_InputOp : Pipe_Op<"input", [HasParent<"RankOp">]> {
     }
     ```
   }];
-  let arguments = (ins NumberProp:$stage, NumberProp:$microbatch, SlotListProp:$slots);
+  let arguments = (ins StageProp:$stage, NumberProp:$microbatch, SlotListProp:$slots);
   let results = (outs AnyTypeOf<[Pipe_ActType, Pipe_LabelsType]>:$value);
   let assemblyFormat = [{
     custom<InputType>(type($value)) `stage` $stage `mb` $microbatch `` custom<SlotList>($slots)
@@ -277,7 +277,7 @@ def Pipe_SendOp : Pipe_Op<"send", [HasParent<"RankOp">]> {
     }
     ```
   }];
-  let arguments = (ins EnumProp<TransferKind>:$kind, NumberProp:$stage, NumberProp:$microbatch,
+  let arguments = (ins EnumProp<TransferKind>:$kind, StageProp:$stage, NumberProp:$microbatch,
                        NumberProp:$peer, Optional<Pipe_Value>:$value);
   let assemblyFormat = [{
     $kind `stage` $stage `mb` $microbatch `to` $peer
@@ -303,7 +303,7 @@ def Pipe_RecvOp : Pipe_Op<"recv", [HasParent<"RankOp">]> {
     }
     ```
   }];
-  let arguments = (ins EnumProp<TransferKind>:$kind, NumberProp:$stage, NumberProp:$microbatch,
+  let arguments = (ins EnumProp<TransferKind>:$kind, StageProp:$stage, NumberProp:$microbatch,
                        NumberProp:$peer, SlotListProp:$slots);
   let results = (outs Optional<Pipe_Value>:$value);
   let assemblyFormat = [{
@@ -336,7 +336,7 @@ def Pipe_ReduceGradOp : Pipe_Op<"reduce_grad", [HasParent<"RankOp">]> {
     }
     ```
   }];
-  let arguments = (ins NumberProp:$stage, DenseI32ArrayAttr:$ranks);
+  let arguments = (ins StageProp:$stage, DenseI32ArrayAttr:$ranks);
   let assemblyFormat = "`stage` $stage `with` $ranks attr-dict";
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$stage, "::llvm::ArrayRef<uint32_t>":$ranks)>];
@@ -356,7 +356,7 @@ def Pipe_StepOp : Pipe_Op<"step", [HasParent<"RankOp">]> {
     }
     ```
   }];
-  let arguments = (ins NumberProp:$stage);
+  let arguments = (ins StageProp:$stage);
   let assemblyFormat = "`stage` $stage attr-dict";
 }
 

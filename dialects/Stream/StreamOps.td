@@ -90,7 +90,7 @@ def Stream_LaunchOp : Stream_Op<"launch", [ParentOneOf<["ProgramOp", "PairOp"]>]
     }
     ```
   }];
-  let arguments = (ins Stream_FunctionProp:$function, NumberProp:$stream, NumberProp:$stage,
+  let arguments = (ins Stream_FunctionProp:$function, NumberProp:$stream, StageProp:$stage,
                        NumberProp:$microbatch, OptionalNumberProp:$component,
                        Stream_RoleSlotsProp:$slots, FlagProp:$first, FlagProp:$last,
                        FlagProp:$accumulate);
@@ -144,7 +144,7 @@ def Stream_PairOp
 
 class Stream_TransferOp<string mnemonic>
     : Stream_Op<mnemonic, [ParentOneOf<["ProgramOp", "GroupOp"]>]> {
-  let arguments = (ins EnumProp<TransferKind>:$kind, NumberProp:$stream, NumberProp:$stage,
+  let arguments = (ins EnumProp<TransferKind>:$kind, NumberProp:$stream, StageProp:$stage,
                        NumberProp:$microbatch, NumberProp:$peer, NumberProp:$slot);
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::dualpipe::TransferKind":$kind, "uint32_t":$stream,
@@ -275,7 +275,7 @@ def Stream_ReduceOp : Stream_CommandOp<"reduce"> {
     }
     ```
   }];
-  let arguments = (ins NumberProp:$stream, NumberProp:$stage, DenseI32ArrayAttr:$ranks);
+  let arguments = (ins NumberProp:$stream, StageProp:$stage, DenseI32ArrayAttr:$ranks);
   let assemblyFormat = "`on` $stream `stage` $stage `with` $ranks attr-dict";
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$stream, "uint32_t":$stage,
@@ -293,7 +293,7 @@ def Stream_StepOp : Stream_CommandOp<"step"> {
     }
     ```
   }];
-  let arguments = (ins NumberProp:$stream, NumberProp:$stage);
+  let arguments = (ins NumberProp:$stream, StageProp:$stage);
   let assemblyFormat = "`on` $stream `stage` $stage attr-dict";
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$stream, "uint32_t":$stage)>];

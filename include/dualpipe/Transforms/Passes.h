@@ -1,0 +1,48 @@
+//===- Passes.h - passes within a dialect -------------------------*- C++ -*-===//
+//
+// The passes of Passes.td and the functions behind them, for a driver that runs
+// ranks on its own threads. All report through the op's diagnostics, touch one
+// rank only, and may run on several ranks at once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_TRANSFORMS_PASSES_H
+#define DUALPIPE_TRANSFORMS_PASSES_H
+
+#include "dialects/Pipe/Pipe.h"
+#include "dialects/Stream/Stream.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace dualpipe {
+
+#define GEN_PASS_DECL
+#include "lib/Transforms/Passes.h.inc"
+
+/// Checks that a rank is in the order phase.
+mlir::LogicalResult verifyOrderPhase(pipe::RankOp rank);
+/// Checks that a rank is in the dataflow phase.
+mlir::LogicalResult verifyDataflowPhase(pipe::RankOp rank);
+
+/// From the order phase to the dataflow phase. Returns how many inputs it added.
+mlir::FailureOr<unsigned> materializeDataflow(pipe::RankOp rank);
+
+/// Slots of the four transfer kinds beyond the peak of their liveness.
+inline constexpr unsigned kDefaultSpares = 1;
+/// Gives every value of a rank in the dataflow phase its slot.
+mlir::LogicalResult assignSlots(pipe::RankOp rank, unsigned spares = kDefaultSpares);
+
+/// What `pruneEvents` removed.
+struct PrunedEvents {
+  unsigned waits = 0;
+  unsigned records = 0;
+};
+/// Removes waits that others imply, and records that nobody waits for.
+mlir::FailureOr<PrunedEvents> pruneEvents(stream::ProgramOp program);
+
+#define GEN_PASS_REGISTRATION
+#include "lib/Transforms/Passes.h.inc"
+
+} // namespace dualpipe
+
+#endif // DUALPIPE_TRANSFORMS_PASSES_H

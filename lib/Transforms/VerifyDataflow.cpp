@@ -1,0 +1,136 @@
+//===- VerifyDataflow.cpp - the dataflow phase of the pipe dialect ----------===//
+//
+// Every op has its values, every value has a use, and the first gradient of a
+// stage on the rank overwrites while all others add.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DescribePipe.h"
+#include "dualpipe/Transforms/Passes.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace dualpipe {
+#define GEN_PASS_DEF_PIPEVERIFYDATAFLOW
+#include "lib/Transforms/Passes.h.inc"
+} // namespace dualpipe
+
+using namespace dualpipe;
+using namespace mlir;
+
+namespace {
+
+class DataflowVerifier {
+public:
+  explicit DataflowVerifier(pipe::RankOp rank) : rank(rank) {}
+  LogicalResult run();
+
+private:
+  LogicalResult verifyOp(Operation &op);
+  LogicalResult verifyCompute(pipe::ComputeOpInterface op);
+  LogicalResult verifyOutputs(pipe::ComputeOpInterface op);
+  LogicalResult verifyAccumulate(pipe::ComputeOpInterface op);
+  LogicalResult verifyUses(Operation &op);
+
+  pipe::RankOp rank;
+  llvm::DenseMap<uint32_t, Operation *> firstGradients; ///< by stage
+};
+
+} // namespace
+
+/// Reports all unused values: each is a fault of its own.
+LogicalResult DataflowVerifier::run() {
+  bool hasFailed = false;
+  for (Operation &op : *rank.getBody()) {
+    if (failed(verifyOp(op)))
+      return failure();
+    hasFailed |= failed(verifyUses(op));
+  }
+  return failure(hasFailed);
+}
+
+LogicalResult DataflowVerifier::verifyOp(Operation &op) {
+  if (auto compute = dyn_cast<pipe::ComputeOpInterface>(op))
+    return verifyCompute(compute);
+  if (auto fused = dyn_cast<pipe::FusedFbOp>(op)) {
+    for (Operation &member : fused.getBody()->without_terminator())
+      if (failed(verifyCompute(cast<pipe::ComputeOpInterface>(member))))
+        return failure();
+    return success();
+  }
+  bool lacksValue = (isa<pipe::SendOp>(op) && op.getNumOperands() == 0) ||
+                    (isa<pipe::RecvOp>(op) && op.getNumResults() == 0);
+  if (lacksValue)
+    return emitRankError(rank, &op)
+           << describeOp(&op) << " has no value, which the dataflow phase asks for";
+  return success();
+}
+
+LogicalResult DataflowVerifier::verifyCompute(pipe::ComputeOpInterface op) {
+  if (op->getNumOperands() == 0)
+    return emitRankError(rank, op)
+           << describeOp(op) << " has no values, which the dataflow phase asks for";
+  if (failed(verifyOutputs(op)))
+    return failure();
+  return verifyAccumulate(op);
+}
+
+/// What the op's verifier leaves open: a forward keeps a saved context exactly
+/// where a backward can follow.
+LogicalResult DataflowVerifier::verifyOutputs(pipe::ComputeOpInterface op) {
+  if (op.getKind() != OpKind::Forward) {
+    if (rank.getForwardOnly())
+      return emitRankError(rank, op) << describeOp(op) << " stands in a forward-only program";
+    return success();
+  }
+  bool keeps = op->getNumResults() == (op.getLast() ? 1u : 2u);
+  if (keeps == rank.getForwardOnly())
+    return emitRankError(rank, op)
+           << describeOp(op) << (keeps ? " keeps a" : " keeps no") << " saved context in a "
+           << (keeps ? "forward-only" : "training") << " program";
+  return success();
+}
+
+LogicalResult DataflowVerifier::verifyAccumulate(pipe::ComputeOpInterface op) {
+  if (!op.yieldsWeightGradient())
+    return success();
+  auto [first, isFirst] = firstGradients.try_emplace(op.getStage(), op);
+  if (op.getAccumulate() != isFirst)
+    return success();
+  InFlightDiagnostic diag = emitRankError(rank, op) << describeOp(op);
+  if (isFirst)
+    return diag << " is the first gradient of its stage and adds to it, expected no accumulate";
+  diag << " overwrites the gradient of its stage, expected accumulate";
+  diag.attachNote(first->second->getLoc()) << "the first gradient is here";
+  return diag;
+}
+
+LogicalResult DataflowVerifier::verifyUses(Operation &op) {
+  bool hasFailed = false;
+  for (OpResult result : op.getResults()) {
+    if (!result.use_empty())
+      continue;
+    InFlightDiagnostic diag = emitRankError(rank, &op)
+                              << describeResult(result) << " is never used";
+    if (isa<pipe::SavedType>(result.getType()))
+      diag << ": expected its backward on this rank";
+    else if (isa<pipe::WctxType>(result.getType()))
+      diag << ": expected its weight half on this rank";
+    hasFailed = true;
+  }
+  return failure(hasFailed);
+}
+
+LogicalResult dualpipe::verifyDataflowPhase(pipe::RankOp rank) {
+  return DataflowVerifier(rank).run();
+}
+
+namespace {
+struct PipeVerifyDataflowPass : dualpipe::impl::PipeVerifyDataflowBase<PipeVerifyDataflowPass> {
+  void runOnOperation() override {
+    if (failed(verifyDataflowPhase(getOperation())))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
