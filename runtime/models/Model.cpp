@@ -178,6 +178,11 @@ Status Model::checkProgram(const program::SharedInfo &shared) const {
   if (shared.numStages != getNumStages())
     return Status::failure(fmt::format("model '{}' was split into {} stages, the program has {}",
                                        name, getNumStages(), shared.numStages));
+  // The scale of the loss depends on it.
+  if (shared.numMicrobatches != numMicrobatches)
+    return Status::failure(fmt::format("model '{}' was made for {} micro-batches, the program has "
+                                       "{}",
+                                       name, numMicrobatches, shared.numMicrobatches));
   if (shared.training)
     if (Status status = checkContract(shared.contract); !status)
       return status;

@@ -146,6 +146,10 @@ TEST_F(FakeModelTest, AProgramMustFitTheModel) {
   shared.numStages = 8;
   EXPECT_EQ(check(shared), "model 'fake' was split into 2 stages, the program has 8");
 
+  shared = makeShared();
+  shared.numMicrobatches = 3;
+  EXPECT_EQ(check(shared), "model 'fake' was made for 1 micro-batches, the program has 3");
+
   fake.contract.num_components = 2;
   EXPECT_EQ(check(makeShared()),
             "model 'fake' has 2 components per stage, the program was compiled for 1; compile the "
