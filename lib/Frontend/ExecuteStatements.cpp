@@ -10,6 +10,7 @@ using llvm::Twine;
 RankInterpreter::RankInterpreter(const Evaluator &setUp, uint32_t rank,
                                  const LocationTable &locations)
     : Evaluator(setUp, rank), locations(locations) {
+  uint64_t expected = 0;
   for (const auto &pipeline : world.pipelines) {
     firstChunk.push_back(chunks.size());
     uint32_t number = &pipeline - world.pipelines.data();
@@ -18,8 +19,20 @@ RankInterpreter::RankInterpreter(const Evaluator &setUp, uint32_t rank,
       // A forward and two halves for each micro-batch, with room for the
       // duplicates that the checker reports.
       maxOps += uint64_t(pipeline.numMicrobatches) * 3;
+      expected += uint64_t(pipeline.numMicrobatches) * (world.training ? 2 : 1);
     }
   }
+  // Splits come on top, commonly few of them. A number out of all proportion is
+  // more likely wrong than meant.
+  reserveOrder(std::min<uint64_t>(expected + expected / 8, 1 << 20));
+}
+
+void RankInterpreter::reserveOrder(uint64_t numOps) {
+  order.kind.reserve(numOps);
+  order.stage.reserve(numOps);
+  order.microbatch.reserve(numOps);
+  order.group.reserve(numOps);
+  order.loc.reserve(numOps);
 }
 
 void RankInterpreter::run(const RankItem &program) {

@@ -52,6 +52,8 @@ private:
   };
   static constexpr uint32_t kNone = ~0u;
 
+  void reserveOrder(uint64_t numOps);
+
   // Statements.
   void execute(const Block &block);
   void execute(const Stmt &stmt);
