@@ -78,14 +78,13 @@ std::vector<uint8_t> packContainer(const std::vector<SectionBytes> &sections) {
   return file;
 }
 
-static Status checkVersion(const uint8_t *bytes) {
-  const uint16_t major = uint16_t(readBytes(bytes + 8, 2));
-  const uint16_t minor = uint16_t(readBytes(bytes + 10, 2));
-  if (major == kMajorVersion && minor <= kMinorVersion)
+Status checkVersion(Version file, Version reader) {
+  if (file.major == reader.major && file.minor <= reader.minor)
     return Status::success();
-  const char *age = major < kMajorVersion ? "an older, incompatible" : "a newer";
-  return Status::failure(fmt::format("written in {} version {}.{} of the format, expected {}.{}",
-                                     age, major, minor, kMajorVersion, kMinorVersion));
+  const char *age = file.major < reader.major ? "older" : "newer";
+  return Status::failure(fmt::format("written by a version of the format, {}.{}, that is {} than "
+                                     "{}.{}, which this program reads; compile the schedule again",
+                                     file.major, file.minor, age, reader.major, reader.minor));
 }
 
 Result<Header> parseHeader(const uint8_t *bytes, size_t size, uint64_t fileSize) {
@@ -97,7 +96,9 @@ Result<Header> parseHeader(const uint8_t *bytes, size_t size, uint64_t fileSize)
   if (size < kHeaderSize)
     return Status::failure(
         fmt::format("truncated: {} bytes, the header alone has {}", fileSize, kHeaderSize));
-  if (Status status = checkVersion(bytes); !status.ok())
+  if (Status status =
+          checkVersion({uint16_t(readBytes(bytes + 8, 2)), uint16_t(readBytes(bytes + 10, 2))});
+      !status.ok())
     return status;
 
   Header header;

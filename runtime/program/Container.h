@@ -35,6 +35,14 @@ inline constexpr uint16_t kMinorVersion = 0;
 inline constexpr size_t kHeaderSize = 32;
 inline constexpr size_t kEntrySize = 40;
 
+struct Version {
+  uint16_t major;
+  uint16_t minor;
+};
+
+/// Whether a reader of one version may read a file of another: the same major, and no newer minor.
+Status checkVersion(Version file, Version reader = {kMajorVersion, kMinorVersion});
+
 enum class SectionKind : uint32_t { Shared = 0, Rank = 1 };
 
 /// One entry of the directory. `rank` is 0 for the shared section.
