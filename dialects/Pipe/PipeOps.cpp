@@ -79,14 +79,6 @@ void RankOp::build(OpBuilder &builder, OperationState &state, uint32_t rank, Str
   state.addRegion()->emplaceBlock();
 }
 
-LogicalResult RankOp::verify() {
-  for (const program::SlotClass &slotClass : getSlots().classes)
-    if (slotClass.spares > slotClass.count)
-      return emitOpError("slot class ") << getKeyword(slotClass.kind) << " has " << slotClass.spares
-                                        << " spares in " << slotClass.count << " slots";
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Compute ops
 //===----------------------------------------------------------------------===//

@@ -44,7 +44,6 @@ def Pipe_RankOp : Pipe_Op<"rank", [IsolatedFromAbove, NoTerminator, SingleBlock,
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$rank, "::llvm::StringRef":$schedule,
                                  CArg<"bool", "false">:$forwardOnly)>];
-  let hasVerifier = 1;
 }
 
 def Pipe_PhaseOp : Pipe_Op<"phase", [HasParent<"RankOp">]> {

@@ -184,7 +184,7 @@ LogicalResult DataflowBuilder::define(Operation *producer, ValueKey key, Value v
   if (isNew)
     return success();
   InFlightDiagnostic diag = emitRankError(rank, producer);
-  diag << describeValue(getType(key.kind), key.stage, key.microbatch) << " is defined twice";
+  diag << "second definition of " << describeValue(getType(key.kind), key.stage, key.microbatch);
   diag.attachNote(entry->second.getLoc()) << "defined first here";
   return diag;
 }

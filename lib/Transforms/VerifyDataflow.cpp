@@ -111,7 +111,7 @@ LogicalResult DataflowVerifier::verifyUses(Operation &op) {
     if (!result.use_empty())
       continue;
     InFlightDiagnostic diag = emitRankError(rank, &op)
-                              << describeResult(result) << " is never used";
+                              << "nothing uses " << describeResult(result);
     if (isa<pipe::SavedType>(result.getType()))
       diag << ": expected its backward on this rank";
     else if (isa<pipe::WctxType>(result.getType()))

@@ -35,8 +35,8 @@ public:
 private:
   LogicalResult exportRanks(SharedTables &tables);
   LogicalResult verify(const SharedTables &tables);
-  LogicalResult report(const Violation &violation) const;
-  Location find(CommandRef where) const;
+  LogicalResult report(const Violation &violation);
+  Location find(CommandRef where);
 
   ModuleOp module;
   SmallVector<stream::ProgramOp> ops;
@@ -62,7 +62,7 @@ LogicalResult ModuleChecker::exportRanks(SharedTables &tables) {
       });
 }
 
-Location ModuleChecker::find(CommandRef where) const {
+Location ModuleChecker::find(CommandRef where) {
   for (auto [op, ofRank] : llvm::zip_equal(ops, commands))
     if (op.getRank() == where.rank)
       return where.command < ofRank.size() ? ofRank[where.command]->getLoc() : op.getLoc();
@@ -77,7 +77,7 @@ static std::string describe(CommandRef where) {
   return ("rank " + Twine(where.rank) + ", command " + Twine(where.command) + ": ").str();
 }
 
-LogicalResult ModuleChecker::report(const Violation &violation) const {
+LogicalResult ModuleChecker::report(const Violation &violation) {
   InFlightDiagnostic diag = emitError(find(violation.where))
                             << violation.id << ": " << describe(violation.where)
                             << violation.message;
