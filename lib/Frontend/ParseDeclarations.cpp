@@ -106,11 +106,11 @@ DefDecl *Parser::parseDef() {
     return nullptr;
   SmallVector<Binding> params;
   ++brackets;
-  while (!at(TokenKind::RightParen)) {
-    if (!expectName(params.emplace_back(), "the name of a parameter"))
-      return nullptr;
-    if (!accept(TokenKind::Comma))
-      break;
+  if (!at(TokenKind::RightParen)) {
+    do {
+      if (!expectName(params.emplace_back(), "the name of a parameter"))
+        return nullptr;
+    } while (accept(TokenKind::Comma));
   }
   --brackets;
   if (!expect(TokenKind::RightParen, "after the parameters"))
@@ -153,12 +153,10 @@ bool Parser::parseScheduleParams(ScheduleDecl &schedule) {
     return false;
   SmallVector<ParamDecl> params;
   ++brackets;
-  while (!at(TokenKind::RightParen)) {
+  do {
     if (!parseScheduleParam(params.emplace_back()))
       return false;
-    if (!accept(TokenKind::Comma))
-      break;
-  }
+  } while (accept(TokenKind::Comma));
   --brackets;
   if (!expect(TokenKind::RightParen, "after the parameters"))
     return false;

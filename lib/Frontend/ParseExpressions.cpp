@@ -256,13 +256,13 @@ bool Parser::parseArguments(llvm::ArrayRef<Expr *> &arguments) {
   SourceLoc open = token.loc;
   ++brackets;
   advance();
-  while (!at(TokenKind::RightParen)) {
-    Expr *argument = parseExpr();
-    if (!argument)
-      return false;
-    list.push_back(argument);
-    if (!accept(TokenKind::Comma))
-      break;
+  if (!at(TokenKind::RightParen)) {
+    do {
+      Expr *argument = parseExpr();
+      if (!argument)
+        return false;
+      list.push_back(argument);
+    } while (accept(TokenKind::Comma));
   }
   if (!at(TokenKind::RightParen)) {
     if (Diagnostic *diagnostic = errorExpected("',' or ')'"))

@@ -290,8 +290,8 @@ TEST(SetUp, PipelineFaults) {
                      "main.pipe:3:25: error: pipeline 'p' needs at least 1 stage, got 0\n");
   expectItemFindings("  pipeline p { stages P; microbatches -1; place s -> s }",
                      "main.pipe:3:39: error: pipeline 'p' needs at least 1 micro-batch, got -1\n");
-  expectItemFindings("  pipeline p { stages true; microbatches p; place s -> s }",
-                     "main.pipe:3:42: error: unknown name 'p'\n");
+  expectItemFindings("  pipeline p { stages true; microbatches q; place s -> s }",
+                     "main.pipe:3:42: error: unknown name 'q'\n");
   expectItemFindings("  pipeline p { stages true; microbatches \"a\"; place s -> s }",
                      "main.pipe:3:23: error: expected an integer as the number of stages, got a "
                      "boolean\n"

@@ -93,8 +93,9 @@ TEST(Modules, AnInvalidModuleIsNotInstantiated) {
 
 TEST(Modules, ABufferOfTheCallerIsParsed) {
   llvm::SourceMgr sources;
+  const std::string text = programOf("fwd p");
   unsigned buffer = sources.AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBuffer(programOf("fwd p"), "<stdin>", false), llvm::SMLoc());
+      llvm::MemoryBuffer::getMemBuffer(text, "<stdin>", false), llvm::SMLoc());
   DiagnosticSink sink;
   Module module = parse(sources, buffer, sink);
   ASSERT_TRUE(module.isValid());

@@ -71,7 +71,7 @@ TEST(Syntax, TopLevel) {
   expectFindings("pipe 1\nimport \"\"\n", "main.pipe:2:8: error: the path of an import is empty\n");
   expectFindings("pipe 1\nimport \"{1}\"\n", "main.pipe:2:8: error: the path of a file must not "
                                              "contain values in braces\n");
-  expectFindings("pipe 1\ndef f(x, ) 1\n",
+  expectFindings("pipe 1\ndef f(xyz) 1\n",
                  "main.pipe:2:12: error: expected '=' or '{' after the parameters, got '1'\n");
   expectFindings("pipe 1\ndef rank() = 1\n", "main.pipe:2:5: error: expected a name after 'def', "
                                              "got 'rank', which is a keyword\n");
@@ -148,7 +148,7 @@ TEST(Syntax, Statements) {
   expectError("fwd p bwd p", "expected ';' or a new line after the statement, got 'bwd'");
   expectError("share a, b", "expected a statement, got 'share'");
   expectError("bwd_wieght", "expected a statement, got 'bwd_wieght'; did you mean 'bwd_weight'?");
-  expectError("foo", "expected a statement, got 'foo'");
+  expectError("frobnicate", "expected a statement, got 'frobnicate'");
   expectError("fwd p split (true)", "only 'bwd' can be split, not 'fwd'");
   expectError("bwd p split true", "expected '(' after 'split', got 'true'");
   expectError("bwd p @ ", "expected an expression, got '}'");
@@ -169,6 +169,7 @@ TEST(Syntax, Statements) {
   expectError("let (x, 1) = 1", "expected a name, got '1'");
   expectError("let (x, y = 1", "expected ')' after the names, got '='");
   expectError("f(1", "expected ',' or ')', got '}'");
+  expectError("f(1, )", "expected an expression, got ')'");
 }
 
 TEST(Syntax, Expressions) {
@@ -335,8 +336,8 @@ TEST(Syntax, TreePrinting) {
                       "    if (not (r == 0))  @9:5\n"
                       "      fwd a @ (1 + (2 * 3))  @9:21\n"
                       "    else\n"
-                      "      if true  @9:48\n"
-                      "        bwd_weight  @9:58\n"
+                      "      if true  @9:46\n"
+                      "        bwd_weight  @9:56\n"
                       "    repeat 2 as i  @10:5\n"
                       "      phase \"x\"  @10:21\n"
                       "        fused  @10:33\n"
