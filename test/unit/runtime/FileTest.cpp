@@ -187,7 +187,8 @@ TEST_F(FileTest, MalformedSectionsNeverCrash) {
     std::vector<Bytes> sections = {shared, serializeRank(program.ranks[0]),
                                    serializeRank(program.ranks[1])};
     Bytes &victim = sections[random() % sections.size()];
-    for (unsigned change = 0; change != 1 + random() % 3; ++change)
+    const uint64_t numChanges = 1 + random() % 3;
+    for (uint64_t change = 0; change != numChanges; ++change)
       victim[random() % victim.size()] = uint8_t(random());
     const Bytes file = packContainer({{SectionKind::Shared, 0, &sections[0]},
                                       {SectionKind::Rank, 0, &sections[1]},
