@@ -166,7 +166,8 @@ struct Contract {
   uint32_t numComponents = 1;
   uint32_t numSizeGroups = 1;
   /// Bits 1 << SlotKind that the program keeps alive for each function.
-  uint32_t backwardReads = (1u << unsigned(SlotKind::Saved)) | (1u << unsigned(SlotKind::GradOutput));
+  uint32_t backwardReads =
+      (1u << unsigned(SlotKind::Saved)) | (1u << unsigned(SlotKind::GradOutput));
   uint32_t backwardInputReads =
       (1u << unsigned(SlotKind::Saved)) | (1u << unsigned(SlotKind::GradOutput));
   uint32_t backwardWeightReads =

@@ -65,8 +65,7 @@ Verdict verifyProgress(const SharedInfo &shared, const std::vector<const RankPro
 /// The checks on one rank: P3, P1, P2, then the channel ends.
 Verdict verifyRank(const SharedInfo &shared, const RankProgram &rank);
 /// The checks between ranks. All ranks of the program must be given, in order.
-Verdict verifyAcrossRanks(const SharedInfo &shared,
-                          const std::vector<const RankProgram *> &ranks);
+Verdict verifyAcrossRanks(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks);
 /// Everything that applies to the ranks at hand.
 Verdict verifyProgram(const Program &program);
 
