@@ -161,13 +161,15 @@ void ModuleScanner::fillChannels() {
     info.reduceGroups.push_back({group});
 }
 
-/// Stages that no program speaks of are put on rank 0; then the tables are partial.
+/// Where no program has the first or last stage, there is one more before or after
+/// those that are known. Stages that no program speaks of are put on rank 0.
 void ModuleScanner::addPipeline(const Chain &chain, uint32_t firstMicrobatch,
                                 uint32_t numMicrobatches) {
   program::PipelineInfo pipeline;
   pipeline.name = ("pipeline" + Twine(info.pipelines.size())).str();
-  pipeline.firstStage = chain.first ? *chain.first : chain.ranks.begin()->first;
-  uint32_t lastStage = chain.last ? *chain.last : chain.ranks.rbegin()->first;
+  uint32_t least = chain.ranks.begin()->first, greatest = chain.ranks.rbegin()->first;
+  pipeline.firstStage = chain.first.value_or(least == 0 ? 0 : least - 1);
+  uint32_t lastStage = chain.last.value_or(greatest + 1);
   partial |= !chain.first || !chain.last;
   pipeline.firstMicrobatch = firstMicrobatch;
   pipeline.numMicrobatches = numMicrobatches;
