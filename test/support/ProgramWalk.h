@@ -51,7 +51,7 @@ private:
     int64_t next = 0, done = 0;
   };
   struct ChannelState {
-    std::optional<int64_t> sender, receiver; ///< when that end arrived
+    std::optional<int64_t> sender, receiver;       ///< when that end arrived
     bool senderLeft = false, receiverLeft = false; ///< the transfer under way
     int64_t free = 0;
     int64_t begin = 0;

@@ -1,0 +1,47 @@
+"""What the end-to-end tests share: the built tools, and programs compiled once per size."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("DUALPIPE_BUILD_DIR", ROOT / "build")) / "bin"
+EXAMPLES = ROOT / "examples"
+
+
+class Tools:
+    """Runs the tools and keeps compiled programs of a session."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.programs = {}
+
+    def run(self, tool, *arguments, timeout=120, env=None):
+        return subprocess.run(
+            [BIN / tool, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
+            env={**os.environ, **(env or {})})
+
+    def opt(self, *arguments, **options):
+        return self.run("dualpipe-opt", *arguments, **options)
+
+    def launch(self, *arguments, **options):
+        return self.run("launcher", *arguments, **options)
+
+    def compile(self, schedule, ranks, microbatches, *arguments):
+        """The program file of an example; compiled on first use."""
+        key = (schedule, ranks, microbatches, arguments)
+        if key not in self.programs:
+            path = self.folder / f"{len(self.programs)}-{schedule}-r{ranks}-m{microbatches}.dpx"
+            done = self.opt(EXAMPLES / f"{schedule}.pipe", f"--ranks={ranks}",
+                            f"--microbatches={microbatches}", *arguments, "-o", path)
+            assert done.returncode == 0, done.stderr
+            assert done.stderr == ""
+            self.programs[key] = path
+        return self.programs[key]
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory):
+    return Tools(tmp_path_factory.mktemp("programs"))

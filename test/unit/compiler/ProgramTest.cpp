@@ -1,0 +1,87 @@
+//===- ProgramTest.cpp - what compiled programs look like -------------------===//
+
+#include "test/support/CompileExample.h"
+
+#include "dualpipe/Program/Verify.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+using namespace dualpipe;
+using namespace dualpipe::test;
+
+namespace {
+
+TEST(Program, OneChannelPerDirectionAndKind) {
+  CompiledExample example("dualpipe", 4, 8);
+  std::set<std::tuple<uint32_t, uint32_t, program::SlotKind>> seen;
+  for (const program::Channel &channel : example.program.shared.channels) {
+    EXPECT_TRUE(seen.insert({channel.source, channel.destination, channel.kind}).second);
+    EXPECT_EQ(channel.numTransfers, 4u);
+  }
+  // Three pairs of neighbours, two directions, activations and gradients.
+  EXPECT_EQ(seen.size(), 12u);
+}
+
+TEST(Program, EveryChannelEndHasAStreamOfItsOwn) {
+  CompiledExample example("dualpipe", 6, 12);
+  for (const program::RankProgram &rank : example.program.ranks) {
+    std::set<std::pair<program::StreamKind, uint32_t>> streams;
+    for (const program::Stream &stream : rank.streams)
+      EXPECT_TRUE(streams.insert({stream.kind, stream.target}).second);
+    for (const program::Command &command : rank.commands)
+      if (command.op == program::CommandOp::Send || command.op == program::CommandOp::Recv) {
+        const program::Stream &stream = rank.streams[command.stream];
+        EXPECT_EQ(stream.target, rank.transfers[command.arg].channel);
+      }
+  }
+}
+
+TEST(Program, TransferClassesHaveOneSpareAndOthersNone) {
+  CompiledExample example("dualpipev", 4, 10);
+  for (const program::RankProgram &rank : example.program.ranks)
+    for (const program::SlotClass &slots : rank.slotClasses) {
+      bool isTransfer = slots.kind <= program::SlotKind::GradInput;
+      EXPECT_EQ(slots.spares, isTransfer ? 1u : 0u) << program::getName(slots.kind);
+    }
+}
+
+TEST(Program, CommandsCarryTheLineOfTheirOp) {
+  CompiledExample example("dualpipe", 4, 8);
+  const program::SharedInfo &shared = example.program.shared;
+  for (const program::RankProgram &rank : example.program.ranks)
+    for (const program::Command &command : rank.commands) {
+      const program::Location &loc = shared.locations[command.loc];
+      EXPECT_NE(shared.files[loc.file].find("dualpipe.pipe"), std::string::npos);
+      EXPECT_GT(loc.line, 1u);
+    }
+}
+
+TEST(Program, EveryCheckHolds) {
+  for (auto [name, ranks, microbatches] :
+       std::vector<std::tuple<const char *, uint32_t, uint32_t>>{{"dualpipe", 2, 4},
+                                                                 {"dualpipe", 10, 26},
+                                                                 {"dualpipev", 1, 2},
+                                                                 {"dualpipev", 6, 12},
+                                                                 {"1f1b", 1, 1},
+                                                                 {"1f1b", 8, 3}}) {
+    CompiledExample example(name, ranks, microbatches);
+    program::Verdict verdict = program::verifyProgram(example.program);
+    EXPECT_FALSE(verdict) << program::toStatus(example.program, verdict).message();
+  }
+}
+
+TEST(Program, CompilesOneRankAsItCompilesAll) {
+  CompiledExample all("dualpipe", 8, 20);
+  CompileOptions options;
+  options.onlyRank = 5;
+  CompiledExample one("dualpipe", 8, 20, options);
+  ASSERT_EQ(one.program.ranks.size(), 1u);
+  EXPECT_EQ(one.program.ranks[0].rank, 5u);
+  EXPECT_EQ(one.program.ranks[0].commands.size(), all.program.ranks[5].commands.size());
+  EXPECT_EQ(one.program.ranks[0].numEvents, all.program.ranks[5].numEvents);
+}
+
+} // namespace

@@ -1,0 +1,19 @@
+//===- CompileModule.h - from an `.mlir` file further down ------------------===//
+
+#ifndef DUALPIPE_TOOLS_DUALPIPEOPT_COMPILEMODULE_H
+#define DUALPIPE_TOOLS_DUALPIPEOPT_COMPILEMODULE_H
+
+#include "Options.h"
+
+#include "mlir/IR/DialectRegistry.h"
+#include "llvm/Support/LogicalResult.h"
+
+namespace dualpipe::opt {
+
+/// Takes a module of `pipe.rank` ops of the order phase, or of `stream.program`
+/// ops, to the level that `options.emit` names. Nothing is written on failure.
+llvm::LogicalResult compileModule(const DriverOptions &options, mlir::DialectRegistry &registry);
+
+} // namespace dualpipe::opt
+
+#endif // DUALPIPE_TOOLS_DUALPIPEOPT_COMPILEMODULE_H

@@ -1,0 +1,157 @@
+//===- CompileSchedule.cpp - from a `.pipe` file to any level ---------------===//
+
+#include "CompileSchedule.h"
+#include "Output.h"
+
+#include "dualpipe/Pipelines/BuildRank.h"
+#include "dualpipe/Pipelines/Compiler.h"
+#include "dualpipe/Pipelines/Lowering.h"
+#include "dualpipe/Schedule/Checker.h"
+#include "dualpipe/Target/TorchCsv.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Support/Timing.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace dualpipe;
+using namespace dualpipe::opt;
+using namespace mlir;
+
+namespace {
+
+/// One compilation: from the text in a source manager to the wanted output.
+class Compilation {
+public:
+  Compilation(const DriverOptions &options, const MlirOptMainConfig &config,
+              llvm::SourceMgr &sources, MLIRContext &context)
+      : options(options), config(config), sources(sources), context(context) {}
+
+  LogicalResult run();
+
+private:
+  /// Hands what was found to MLIR's diagnostic engine; fails where an error was among it.
+  LogicalResult report(const DiagnosticSink &sink, ArrayRef<std::string> files);
+  LogicalResult emitFrom(const Schedule &schedule, const Timeline &timeline);
+  LogicalResult emitModule(const Schedule &schedule, const Timeline &timeline);
+  LogicalResult emitProgram(const Timeline &timeline);
+
+  const DriverOptions &options;
+  const MlirOptMainConfig &config;
+  llvm::SourceMgr &sources;
+  MLIRContext &context;
+};
+
+} // namespace
+
+LogicalResult Compilation::report(const DiagnosticSink &sink, ArrayRef<std::string> files) {
+  auto toLocation = [&](SourceLoc loc) -> Location {
+    StringRef file = loc.file < files.size() ? StringRef(files[loc.file]) : options.input;
+    return FileLineColLoc::get(&context, file, loc.line, loc.column);
+  };
+  for (const dualpipe::Diagnostic &found : sink.diagnostics()) {
+    InFlightDiagnostic diagnostic = found.severity == Severity::Error
+                                        ? mlir::emitError(toLocation(found.loc))
+                                        : mlir::emitWarning(toLocation(found.loc));
+    diagnostic << found.message;
+    for (const dualpipe::Diagnostic::Note &note : found.notes)
+      diagnostic.attachNote(toLocation(note.loc)) << note.message;
+  }
+  return success(!sink.hasErrors());
+}
+
+LogicalResult Compilation::run() {
+  DiagnosticSink syntax;
+  frontend::Module module =
+      frontend::parse(sources, sources.getMainFileID(), syntax, options.schedule.limits);
+  if (failed(report(syntax, module.getFiles())))
+    return failure();
+  if (options.emit == Emit::Ast)
+    return writeText(options.output, [&](raw_ostream &os) { module.print(os); });
+
+  DiagnosticSink findings;
+  Schedule schedule;
+  LogicalResult instantiated = frontend::instantiate(module, options.schedule, schedule, findings);
+  if (failed(report(findings, module.getFiles())) || failed(instantiated))
+    return failure();
+
+  DiagnosticSink violations;
+  OpIndex index = checkSchedule(schedule, violations);
+  if (options.onlyRank && *options.onlyRank >= schedule.numRanks)
+    violations.error(schedule.loc, "--only-rank=" + std::to_string(*options.onlyRank) +
+                                       " is out of range, the schedule has " +
+                                       std::to_string(schedule.numRanks) + " ranks");
+  if (failed(report(violations, schedule.files)))
+    return failure();
+  if (options.emit == Emit::TorchCsv)
+    return writeText(options.output, [&](raw_ostream &os) { os << printTorchCsv(schedule); });
+  return emitFrom(schedule, Timeline(index, options.planCosts));
+}
+
+LogicalResult Compilation::emitFrom(const Schedule &schedule, const Timeline &timeline) {
+  if (options.emit == Emit::Program)
+    return emitProgram(timeline);
+  return emitModule(schedule, timeline);
+}
+
+LogicalResult Compilation::emitModule(const Schedule &schedule, const Timeline &timeline) {
+  // 1. All wanted ranks in one module, in the order phase.
+  std::vector<Location> locations = getLocations(&context, schedule);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(locations[0]);
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  for (uint32_t rank = 0; rank != schedule.numRanks; ++rank)
+    if (!options.onlyRank || *options.onlyRank == rank)
+      buildRank(builder, timeline, rank, locations);
+
+  // 2. Down to the wanted level, then whatever passes the user names.
+  PassManager pm(&context);
+  pm.enableVerifier(config.shouldVerifyPasses());
+  if (failed(applyPassManagerCLOptions(pm)))
+    return failure();
+  applyDefaultTimingPassManagerCLOptions(pm);
+  Level level = options.emit == Emit::Streams    ? Level::Streams
+                : options.emit == Emit::Dataflow ? Level::Dataflow
+                                                 : Level::Order;
+  buildLowering(pm, level);
+  if (failed(config.setupPassPipeline(pm)) || failed(pm.run(*module)))
+    return failure();
+
+  // 3. Out.
+  return writeModule(options.output, *module, config);
+}
+
+LogicalResult Compilation::emitProgram(const Timeline &timeline) {
+  CompileOptions compile;
+  compile.planCosts = options.planCosts;
+  compile.onlyRank = options.onlyRank;
+  FailureOr<program::Program> program = compileProgram(&context, timeline, compile);
+  if (failed(program))
+    return failure();
+  return writeProgram(options.output, *program, context);
+}
+
+LogicalResult opt::compileSchedule(const DriverOptions &options, DialectRegistry &registry) {
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(options.input, &error);
+  if (!buffer) {
+    llvm::errs() << "dualpipe-opt: error: " << error << "\n";
+    return failure();
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+
+  if (!config.shouldVerifyDiagnostics()) {
+    SourceMgrDiagnosticHandler handler(sources, &context);
+    return Compilation(options, config, sources, context).run();
+  }
+  SourceMgrDiagnosticVerifierHandler handler(sources, &context, config.verifyDiagnosticsLevel());
+  // Whether it failed is what the comments of the file say.
+  (void)Compilation(options, config, sources, context).run();
+  return handler.verify();
+}

@@ -1,0 +1,109 @@
+//===- Options.cpp - the command line of dualpipe-opt -----------------------===//
+
+#include "Options.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/CommandLine.h"
+
+#include <fmt/format.h>
+
+using namespace dualpipe;
+using namespace dualpipe::opt;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("Schedule options",
+                                   "What to compile from a .pipe file, and how far.");
+
+static cl::opt<std::string> ranksFlag("ranks", cl::cat(category), cl::value_desc("N"),
+                                      cl::desc("Number of ranks"));
+static cl::opt<std::string> microbatchesFlag("microbatches", cl::cat(category), cl::value_desc("M"),
+                                             cl::desc("Number of micro-batches"));
+static cl::list<std::string> paramFlag("param", cl::cat(category), cl::value_desc("NAME=VALUE"),
+                                       cl::desc("A further parameter of the schedule"));
+static cl::opt<std::string> scheduleFlag("schedule", cl::cat(category), cl::value_desc("NAME"),
+                                         cl::desc("Which schedule of the file"));
+static cl::opt<bool> forwardOnlyFlag("forward-only", cl::cat(category),
+                                     cl::desc("Drop the backward: inference"));
+static cl::opt<std::string> onlyRankFlag("only-rank", cl::cat(category), cl::value_desc("R"),
+                                         cl::desc("Write the program of one rank only"));
+static cl::opt<std::string>
+    planCostFlag("plan-cost", cl::cat(category), cl::value_desc("fwd=1,bwd=2,..."),
+                 cl::desc("Times to plan with: fwd, bwd, bwd_input, bwd_weight, fused, transfer"));
+static cl::opt<Emit> emitFlag(
+    "emit", cl::cat(category), cl::desc("What to write; clear from the ending .dpx or .csv"),
+    cl::init(Emit::Default),
+    cl::values(clEnumValN(Emit::Ast, "ast", "syntax tree of the .pipe file"),
+               clEnumValN(Emit::Order, "order", "pipe dialect: ops and transfers in order"),
+               clEnumValN(Emit::TorchCsv, "torch-csv", "compute order in PyTorch's action grammar"),
+               clEnumValN(Emit::Dataflow, "dataflow", "pipe dialect: with values"),
+               clEnumValN(Emit::Streams, "streams", "stream dialect"),
+               clEnumValN(Emit::Program, "program", "program file (binary)")));
+
+bool DriverOptions::inputIsSchedule() const { return llvm::StringRef(input).ends_with(".pipe"); }
+
+/// A number of an option, or the complaint.
+static Status readNumber(const std::string &text, const char *option, uint32_t least,
+                         std::optional<uint32_t> &number) {
+  if (text.empty())
+    return Status::success();
+  uint32_t value = 0;
+  if (llvm::StringRef(text).getAsInteger(10, value) || value < least)
+    return Status::failure(
+        fmt::format("--{} is '{}', expected a whole number from {} on", option, text, least));
+  number = value;
+  return Status::success();
+}
+
+static Status readParams(frontend::Options &options) {
+  for (llvm::StringRef text : paramFlag) {
+    auto [name, value] = text.split('=');
+    int64_t number = 0;
+    if (name.empty() || value.getAsInteger(10, number))
+      return Status::failure(
+          fmt::format("--param is '{}', expected NAME=VALUE with a whole number", text.str()));
+    options.params.emplace_back(name.str(), number);
+  }
+  return Status::success();
+}
+
+static Emit emitFromEnding(llvm::StringRef output) {
+  if (output.ends_with(".dpx"))
+    return Emit::Program;
+  if (output.ends_with(".csv"))
+    return Emit::TorchCsv;
+  return Emit::Default;
+}
+
+Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
+  DriverOptions options;
+  options.input = std::move(input);
+  options.output = std::move(output);
+  options.emit = emitFlag == Emit::Default ? emitFromEnding(options.output) : emitFlag;
+  options.schedule.schedule = scheduleFlag;
+  options.schedule.forwardOnly = forwardOnlyFlag;
+
+  if (Status status = readNumber(ranksFlag, "ranks", 1, options.schedule.ranks); !status)
+    return status;
+  if (Status status =
+          readNumber(microbatchesFlag, "microbatches", 1, options.schedule.microbatches);
+      !status)
+    return status;
+  if (Status status = readNumber(onlyRankFlag, "only-rank", 0, options.onlyRank); !status)
+    return status;
+  if (Status status = readParams(options.schedule); !status)
+    return status;
+
+  Result<Costs> costs = Costs::parse(planCostFlag);
+  if (!costs)
+    return Status::failure("--plan-cost: " + costs.message());
+  options.planCosts = *costs;
+  if (options.emit == Emit::Program && options.outputIsStdout())
+    return Status::failure("a program file is binary: name it with -o FILE.dpx");
+  bool needsSchedule =
+      options.emit == Emit::Ast || options.emit == Emit::Order || options.emit == Emit::TorchCsv;
+  if (needsSchedule && !options.inputIsSchedule())
+    return Status::failure(fmt::format(
+        "'{}' is not a .pipe file: this level of --emit starts from one", options.input));
+  return options;
+}

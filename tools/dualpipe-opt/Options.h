@@ -1,0 +1,42 @@
+//===- Options.h - the command line of dualpipe-opt -------------------------===//
+
+#ifndef DUALPIPE_TOOLS_DUALPIPEOPT_OPTIONS_H
+#define DUALPIPE_TOOLS_DUALPIPEOPT_OPTIONS_H
+
+#include "dualpipe/Frontend/Frontend.h"
+#include "dualpipe/Schedule/Costs.h"
+
+#include <optional>
+#include <string>
+
+namespace dualpipe::opt {
+
+/// What to write. The order is that of the levels, from text to program.
+enum class Emit {
+  Default, ///< from the ending of the output; MLIR of the order phase where that says nothing
+  Ast,
+  Order,
+  TorchCsv,
+  Dataflow,
+  Streams,
+  Program,
+};
+
+struct DriverOptions {
+  std::string input, output;
+  Emit emit = Emit::Default;
+  frontend::Options schedule;
+  Costs planCosts;
+  std::optional<uint32_t> onlyRank;
+
+  bool inputIsSchedule() const;
+  bool outputIsStdout() const { return output == "-"; }
+};
+
+/// Reads what the command line gave, after LLVM has parsed it. Fails with a
+/// message for the user.
+Result<DriverOptions> readOptions(std::string input, std::string output);
+
+} // namespace dualpipe::opt
+
+#endif // DUALPIPE_TOOLS_DUALPIPEOPT_OPTIONS_H
