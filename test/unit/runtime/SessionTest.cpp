@@ -45,11 +45,11 @@ SessionOptions makeOptions(uint32_t steps = 1) {
 }
 
 /// Runs a program and holds it against its sequential replay.
-void runAndCheck(Program program, const SessionOptions &options) {
+void runAndCheck(Program program, const SessionOptions &options, bool fused = false) {
   ASSERT_TRUE(toStatus(program, verifyProgram(program)).ok())
       << toStatus(program, verifyProgram(program)).message();
   auto shared = std::make_shared<const Program>(std::move(program));
-  auto model = makeModel(*shared);
+  auto model = makeModel(*shared, fused);
   auto optimizer = makeOptimizer();
   auto session = Session::create(shared, model, optimizer, options);
   ASSERT_TRUE(session.ok()) << session.message();
@@ -87,6 +87,35 @@ TEST_F(SessionTest, MirroredPipelinesSumTheirCopies) {
 TEST_F(SessionTest, VShapeHandsOverAtItsTurn) {
   runAndCheck(buildPipelines({.numRanks = 3, .numMicrobatches = 6, .vShaped = true}),
               makeOptions(2));
+}
+
+/// On one rank the forward of micro-batch 2 stands right before the backward of micro-batch 0.
+Program buildWithPair() {
+  Program program = buildPipelines({.numRanks = 1, .numMicrobatches = 4});
+  RankProgram &rank = program.ranks[0];
+  for (uint32_t i = 0; i != rank.commands.size(); ++i)
+    if (rank.commands[i].op == CommandOp::Launch &&
+        rank.launches[rank.commands[i].arg].function == Function::Backward) {
+      rank.commands.insert(rank.commands.begin() + (i - 1), {CommandOp::Pair, 0, 2, 0});
+      break;
+    }
+  return program;
+}
+
+TEST_F(SessionTest, PairRunsInTurnWithoutAFusedFunction) {
+  runAndCheck(buildWithPair(), makeOptions(2));
+  EXPECT_EQ(getHooks().fusedCalls, 0u);
+}
+
+TEST_F(SessionTest, PairRunsAsOneWithAFusedFunction) {
+  auto shared = std::make_shared<const Program>(buildWithPair());
+  auto session = Session::create(shared, makeModel(*shared, true), makeOptimizer(), makeOptions(2));
+  ASSERT_TRUE(session.ok()) << session.message();
+  // Every member has scratch memory of its own.
+  EXPECT_EQ((*session)->getMemory()[0].workspace, 2u * 64);
+  ASSERT_TRUE((*session)->run().ok());
+  EXPECT_EQ(getHooks().fusedCalls, 2u);
+  runAndCheck(buildWithPair(), makeOptions(2), /*fused=*/true);
 }
 
 TEST_F(SessionTest, RandomDelaysChangeNothing) {

@@ -1,7 +1,7 @@
 //===- TestModel.cpp - a small model whose every value depends on the order -===//
 //
-// output = input * weight + input mod-like terms: cheap, not linear in the order
-// of the gradients' sum, and different for every stage and micro-batch.
+// output = tanh(input * weight), element by element: cheap, and every gradient is
+// different for every stage and micro-batch, so a wrong order changes bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ static dp_status loadLabels(dp_model *, dp_call *call) {
   return DP_OK;
 }
 
-/// saved = input, or input and output - labels folded into one at the last stage.
+/// Keeps its input, from which the backward halves compute the output again.
 static dp_status forward(dp_model *, dp_call *call) {
   TestModelHooks &hooks = getHooks();
   if (call->microbatch == 1 && call->stage == hooks.failStage) {
