@@ -2,6 +2,7 @@
 
 #include "CompileModule.h"
 #include "Output.h"
+#include "RunPasses.h"
 
 #include "dialects/Pipe/Pipe.h"
 #include "dualpipe/Pipelines/Lowering.h"
@@ -9,7 +10,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/SourceMgr.h"
@@ -21,18 +21,17 @@ using namespace mlir;
 
 /// Ranks that are still in the `pipe` dialect go down to `level`; programs are verified.
 static LogicalResult lower(ModuleOp module, Level level, const MlirOptMainConfig &config) {
-  PassManager pm(module.getContext());
-  pm.enableVerifier(config.shouldVerifyPasses());
-  if (failed(applyPassManagerCLOptions(pm)))
-    return failure();
   bool hasRanks = !module.getOps<pipe::RankOp>().empty();
-  if (hasRanks)
-    buildLowering(pm, level);
-  if (level == Level::Streams)
-    pm.addPass(createStreamVerify());
-  if (failed(config.setupPassPipeline(pm)))
+  auto lowering = [&](PassManager &pm) {
+    if (hasRanks)
+      buildLowering(pm, level);
+    if (level == Level::Streams)
+      pm.addPass(createStreamVerify());
+    return success();
+  };
+  if (failed(runPasses(module, config, lowering)))
     return failure();
-  return pm.run(module);
+  return runPasses(module, config, [&](PassManager &pm) { return config.setupPassPipeline(pm); });
 }
 
 static LogicalResult compile(const DriverOptions &options, const MlirOptMainConfig &config,

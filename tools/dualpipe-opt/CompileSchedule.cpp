@@ -2,6 +2,7 @@
 
 #include "CompileSchedule.h"
 #include "Output.h"
+#include "RunPasses.h"
 
 #include "dualpipe/Pipelines/BuildRank.h"
 #include "dualpipe/Pipelines/Compiler.h"
@@ -12,7 +13,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/FileUtilities.h"
-#include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -107,16 +107,16 @@ LogicalResult Compilation::emitModule(const Schedule &schedule, const Timeline &
       buildRank(builder, timeline, rank, locations);
 
   // 2. Down to the wanted level, then whatever passes the user names.
-  PassManager pm(&context);
-  pm.enableVerifier(config.shouldVerifyPasses());
-  if (failed(applyPassManagerCLOptions(pm)))
-    return failure();
-  applyDefaultTimingPassManagerCLOptions(pm);
   Level level = options.emit == Emit::Streams    ? Level::Streams
                 : options.emit == Emit::Dataflow ? Level::Dataflow
                                                  : Level::Order;
-  buildLowering(pm, level);
-  if (failed(config.setupPassPipeline(pm)) || failed(pm.run(*module)))
+  auto lower = [&](PassManager &pm) {
+    buildLowering(pm, level);
+    return success();
+  };
+  if (failed(runPasses(*module, config, lower)) ||
+      failed(runPasses(*module, config,
+                       [&](PassManager &pm) { return config.setupPassPipeline(pm); })))
     return failure();
 
   // 3. Out.
