@@ -29,7 +29,7 @@ static int fail(const std::string &message) {
 
 /// A full disk or a closed pipe shows only when the output is flushed.
 static int finish(int exitCode) {
-  if (std::fflush(stdout) != 0)
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
     return fail("cannot write the output");
   return exitCode;
 }
