@@ -17,7 +17,8 @@ class Pipe_Op<string mnemonic, list<Trait> traits = []> : Op<Pipe_Dialect, mnemo
 // The rank
 //===----------------------------------------------------------------------===//
 
-def Pipe_RankOp : Pipe_Op<"rank", [IsolatedFromAbove, NoTerminator, SingleBlock, NoRegionArguments]> {
+def Pipe_RankOp
+    : Pipe_Op<"rank", [IsolatedFromAbove, NoTerminator, SingleBlock, NoRegionArguments]> {
   let summary = "the program of one rank";
   let description = [{
     Its ops in the order in which the host issues them. `forward_only` says that
@@ -71,7 +72,8 @@ class Pipe_ComputeOp<string mnemonic, string kind>
   let arguments = (ins StageProp:$stage, NumberProp:$microbatch, FlagProp:$first, FlagProp:$last,
                        FlagProp:$accumulate, SlotListProp:$slots, Variadic<Pipe_Value>:$inputs);
   let results = (outs Variadic<Pipe_Value>:$outputs);
-  let assemblyFormat = "`stage` $stage `mb` $microbatch `` custom<ComputeBody>(\"::dualpipe::OpKind::" #
+  let assemblyFormat =
+      "`stage` $stage `mb` $microbatch `` custom<ComputeBody>(\"::dualpipe::OpKind::" #
       kind # "\", $inputs, type($inputs), type($outputs), $first, $last, $accumulate, $slots) " #
       "attr-dict";
   let skipDefaultBuilders = 1;
@@ -83,7 +85,8 @@ class Pipe_ComputeOp<string mnemonic, string kind>
     }]>,
     // Dataflow phase.
     OpBuilder<(ins "::mlir::TypeRange":$outputs, "uint32_t":$stage, "uint32_t":$microbatch,
-                   "bool":$first, "bool":$last, "bool":$accumulate, "::mlir::ValueRange":$inputs), [{
+                   "bool":$first, "bool":$last, "bool":$accumulate,
+                   "::mlir::ValueRange":$inputs), [{
       auto &properties = $_state.getOrAddProperties<Properties>();
       setNumbers(properties, stage, microbatch, first, last);
       properties.accumulate = accumulate;

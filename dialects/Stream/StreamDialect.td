@@ -37,7 +37,8 @@ def Stream_StreamAttr : AttrDef<Stream_Dialect, "Stream"> {
                         ArrayRefParameter<"uint32_t">:$ranks);
   let builders = [
     AttrBuilder<(ins "::dualpipe::program::StreamKind":$kind,
-                     CArg<"::dualpipe::TransferKind", "::dualpipe::TransferKind::Activation">:$transfer,
+                     CArg<"::dualpipe::TransferKind",
+                          "::dualpipe::TransferKind::Activation">:$transfer,
                      CArg<"uint32_t", "0">:$peer,
                      CArg<"::llvm::ArrayRef<uint32_t>", "{}">:$ranks), [{
       return $_get($_ctxt, kind, transfer, peer, ranks);

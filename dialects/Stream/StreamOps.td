@@ -30,7 +30,8 @@ def Stream_ProgramOp
     Invariants P1 to P4.
 
     ```mlir
-    stream.program 1 of @example streams [<compute>, <recv act from 0>] slots [input 1 + 1, output 1] {
+    stream.program 1 of @example streams [<compute>, <recv act from 0>]
+        slots [input 1 + 1, output 1] {
       stream.recv act on 1 stage 1 mb 0 from 0 slot 0
       %e = stream.record on 1
       stream.wait %e on 0
@@ -122,7 +123,8 @@ def Stream_PairOp
     all are there. What follows on the stream comes after all of them.
 
     ```mlir
-    stream.program 0 of @example streams [<compute>] slots [input 1, output 1, grad_output 1, saved 2] {
+    stream.program 0 of @example streams [<compute>]
+        slots [input 1, output 1, grad_output 1, saved 2] {
       stream.pair on 0 {
         stream.launch forward on 0 stage 0 mb 5 (input = 0, output = 1, saved = 3) first
         stream.launch backward on 0 stage 0 mb 4 (grad_output = 2, saved = 4) first accumulate

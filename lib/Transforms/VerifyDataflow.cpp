@@ -110,8 +110,7 @@ LogicalResult DataflowVerifier::verifyUses(Operation &op) {
   for (OpResult result : op.getResults()) {
     if (!result.use_empty())
       continue;
-    InFlightDiagnostic diag = emitRankError(rank, &op)
-                              << "nothing uses " << describeResult(result);
+    InFlightDiagnostic diag = emitRankError(rank, &op) << "nothing uses " << describeResult(result);
     if (isa<pipe::SavedType>(result.getType()))
       diag << ": expected its backward on this rank";
     else if (isa<pipe::WctxType>(result.getType()))

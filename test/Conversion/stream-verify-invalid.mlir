@@ -92,3 +92,52 @@ stream.program 0 of @s streams [<compute>] slots [input 1] {
 // expected-error@+1 {{rank 1: expected a program of @s, got one of @t}}
 stream.program 1 of @t streams [<compute>] {
 }
+
+// -----
+
+// What the program file cannot hold.
+stream.program 0 of @s streams [<compute>] slots [input 1] {
+  // expected-error@+1 {{rank 0: component 65536 is out of range}}
+  stream.launch load_input on 0 stage 0 mb 0 component 65536 (input = 0) first
+}
+
+// -----
+
+stream.program 0 of @s streams [<compute>] slots [input 1] {
+  stream.launch load_input on 0 stage 0 mb 0 (input = 0) first
+  // expected-error@+1 {{rank 0: builtin.module has no counterpart in the program file}}
+  builtin.module {
+  }
+}
+
+// -----
+
+// D3: every rank sends before it receives. Each stream alone could go on; one
+// queue per rank could not.
+stream.program 0 of @s streams [<compute>, <send act to 1>, <recv act from 1>] slots [input 2, output 1, labels 1] {
+  stream.launch load_input on 0 stage 0 mb 0 (input = 0) first
+  stream.launch forward on 0 stage 0 mb 0 (input = 0, output = 2) first
+  %e = stream.record on 0
+  stream.wait %e on 1
+  // expected-error@+1 {{D3: rank 0, command 4: the program cannot finish}}
+  stream.send act on 1 stage 1 mb 0 to 1 slot 2
+  // expected-note@-1 {{rank 0, command 4: waits for rank 1 to come to it}}
+  stream.recv act on 2 stage 1 mb 1 from 1 slot 1
+  stream.launch load_labels on 0 stage 1 mb 1 (labels = 3) last
+  %r = stream.record on 2
+  stream.wait %r on 0
+  stream.launch forward on 0 stage 1 mb 1 (input = 1, labels = 3) last
+}
+stream.program 1 of @s streams [<compute>, <send act to 0>, <recv act from 0>] slots [input 2, output 1, labels 1] {
+  stream.launch load_input on 0 stage 0 mb 1 (input = 0) first
+  stream.launch forward on 0 stage 0 mb 1 (input = 0, output = 2) first
+  %e = stream.record on 0
+  stream.wait %e on 1
+  // expected-note@+1 {{rank 1, command 4: waits for rank 0 to come to it}}
+  stream.send act on 1 stage 1 mb 1 to 0 slot 2
+  stream.recv act on 2 stage 1 mb 0 from 0 slot 1
+  stream.launch load_labels on 0 stage 1 mb 0 (labels = 3) last
+  %r = stream.record on 2
+  stream.wait %r on 0
+  stream.launch forward on 0 stage 1 mb 0 (input = 1, labels = 3) last
+}

@@ -233,3 +233,11 @@ pipe.rank 0 of @s {
   // expected-error@+1 {{expected a 32-bit integer attribute}}
   "pipe.step"() <{stage = 0 : i64}> : () -> ()
 }
+
+// -----
+
+pipe.rank 0 of @s {
+  // expected-error@+1 {{expected a region with compute ops}}
+  pipe.fused_fb {
+  }
+}
