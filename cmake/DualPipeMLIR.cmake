@@ -18,6 +18,24 @@ include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_definitions(${LLVM_DEFINITIONS})
 include_directories(SYSTEM ${PROJECT_BINARY_DIR}) # generated code has unused parameters
 
+# MLIR's headers are most of the compile time, so they are compiled once. Every target that reuses
+# them must be compiled with the same options.
+function(dualpipe_set_mlir_options target)
+  # LLVM 22 is built without exceptions; ours follow it. RTTI is on in Debian's build.
+  target_compile_options(${target} PRIVATE -fno-exceptions)
+  target_link_libraries(${target} PUBLIC fmt::fmt-header-only)
+endfunction()
+
+file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cpp "")
+dualpipe_add_library(dualpipe_mlir_headers ${PROJECT_BINARY_DIR}/precompiled.cpp)
+dualpipe_set_mlir_options(dualpipe_mlir_headers)
+target_precompile_headers(dualpipe_mlir_headers PRIVATE
+  <mlir/Bytecode/BytecodeOpInterface.h>
+  <mlir/IR/Builders.h>
+  <mlir/IR/BuiltinOps.h>
+  <mlir/IR/OpImplementation.h>
+  <mlir/Pass/PassManager.h>)
+
 # dualpipe_add_mlir_library(NAME sources... [DEPENDS targets...] [LINK_LIBS libs...])
 # MLIR and LLVM come from the shared libraries, once, for every tool that links this.
 function(dualpipe_add_mlir_library name)
@@ -26,6 +44,6 @@ function(dualpipe_add_mlir_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
-  # LLVM 22 is built without exceptions; ours follow it, and RTTI is on in Debian's build.
-  target_compile_options(${name} PRIVATE -fno-exceptions)
+  dualpipe_set_mlir_options(${name})
+  target_precompile_headers(${name} REUSE_FROM dualpipe_mlir_headers)
 endfunction()

@@ -34,10 +34,8 @@ LogicalResult opt::writeModule(const std::string &output, ModuleOp module,
   LogicalResult result = writeText(output, [&](llvm::raw_ostream &os) {
     if (config.shouldEmitBytecode())
       written = writeBytecodeToFile(module, os);
-    else {
+    else
       module->print(os);
-      os << "\n";
-    }
   });
   return success(succeeded(result) && succeeded(written));
 }
