@@ -30,9 +30,9 @@ static std::vector<program::Channel> findChannels(const OpIndex &index) {
         continue;
       program::SlotKind kind = order.kind[op] == OpKind::Forward ? program::SlotKind::Output
                                                                  : program::SlotKind::GradInput;
-      auto [it, isNew] = ofRank.try_emplace(
-          {consumer.rank, kind},
-          program::Channel{rank, consumer.rank, kind, 0, program::kDigestSeed});
+      auto [it, isNew] =
+          ofRank.try_emplace({consumer.rank, kind},
+                             program::Channel{rank, consumer.rank, kind, 0, program::kDigestSeed});
       program::Channel &channel = it->second;
       ++channel.numTransfers;
       channel.digest = program::extendDigest(
@@ -47,9 +47,9 @@ static std::vector<program::Channel> findChannels(const OpIndex &index) {
 static std::vector<program::ReduceGroup> findReduceGroups(const StageCopies &copies) {
   std::vector<program::ReduceGroup> groups;
   for (const std::vector<uint32_t> &ranks : copies) {
-    bool isKnown = std::any_of(groups.begin(), groups.end(), [&](const program::ReduceGroup &group) {
-      return group.ranks == ranks;
-    });
+    bool isKnown =
+        std::any_of(groups.begin(), groups.end(),
+                    [&](const program::ReduceGroup &group) { return group.ranks == ranks; });
     if (ranks.size() > 1 && !isKnown)
       groups.push_back({ranks});
   }

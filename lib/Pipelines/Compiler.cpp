@@ -51,13 +51,14 @@ FailureOr<program::RankProgram> Compiler::compileRank(uint32_t rank) const {
 
   PassManager pm(context);
   pm.enableVerifier(options.verifyEach);
-  buildLowering(pm, Level::Streams);
+  buildLowering(pm, Level::Streams, options.spares);
   if (failed(pm.run(*module)))
     return failure();
 
   auto streams = *module->getOps<stream::ProgramOp>().begin();
   FailureOr<program::RankProgram> program = exportRank(streams, tables);
-  if (failed(program) || failed(report(program::verifyRank(tables.getInfo(), *program), {&*program})))
+  if (failed(program) ||
+      failed(report(program::verifyRank(tables.getInfo(), *program), {&*program})))
     return failure();
   return program;
 }

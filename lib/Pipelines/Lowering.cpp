@@ -21,18 +21,18 @@ static void addDataflow(OpPassManager &pm) {
 /// Slots first, since they decide which accesses must be ordered; then streams
 /// with an event for every order that is needed; then without those that others
 /// imply.
-static void addStreams(OpPassManager &pm) {
-  pm.nest<pipe::RankOp>().addPass(createPipeAssignSlots());
+static void addStreams(OpPassManager &pm, unsigned spares) {
+  pm.nest<pipe::RankOp>().addPass(createPipeAssignSlots({spares}));
   pm.addPass(createConvertPipeToStream());
   pm.nest<stream::ProgramOp>().addPass(createStreamPruneEvents());
 }
 
-void dualpipe::buildLowering(OpPassManager &pm, Level level) {
+void dualpipe::buildLowering(OpPassManager &pm, Level level, unsigned spares) {
   if (level == Level::Order)
     return;
   addDataflow(pm);
   if (level == Level::Streams)
-    addStreams(pm);
+    addStreams(pm, spares);
 }
 
 void dualpipe::registerLoweringPipelines() {

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <deque>
+#include <set>
 
 namespace dualpipe {
 #define GEN_PASS_DEF_PIPEASSIGNSLOTS
@@ -31,6 +32,7 @@ namespace {
 /// From the point that defines a value to the point of its last use.
 struct Lifetime {
   SlotKind kind;
+  bool isLoaded; ///< written by the rank's own `pipe.input`
   uint32_t begin;
   uint32_t end;
 };
@@ -57,16 +59,21 @@ private:
   llvm::DenseMap<Value, uint32_t> numbers;
 };
 
-/// Free slots of one class; hands out the one that has been free the longest.
+/// Free slots of one class, the one that has been free the longest first.
 class SlotPool {
 public:
   SlotPool(uint32_t firstSlot, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i)
       free.push_back(firstSlot + i);
   }
-  uint32_t take() {
+  uint32_t takeOldest() {
     uint32_t slot = free.front();
     free.pop_front();
+    return slot;
+  }
+  uint32_t takeNewest() {
+    uint32_t slot = free.back();
+    free.pop_back();
     return slot;
   }
   void giveBack(uint32_t slot) { free.push_back(slot); }
@@ -102,7 +109,7 @@ void Liveness::use(Operation &op, uint32_t point) {
 void Liveness::define(Operation &op, uint32_t point) {
   for (OpResult result : op.getResults()) {
     numbers.try_emplace(result, static_cast<uint32_t>(lifetimes.size()));
-    lifetimes.push_back({getSlotKind(result), point, point});
+    lifetimes.push_back({getSlotKind(result), isa<pipe::InputOp>(op), point, point});
   }
 }
 
@@ -160,24 +167,38 @@ static ByKind<uint32_t> findPeaks(const Liveness &liveness) {
   return peak;
 }
 
-static bool takesPartInTransfers(SlotKind kind) {
-  return kind == SlotKind::Input || kind == SlotKind::Output || kind == SlotKind::GradOutput ||
-         kind == SlotKind::GradInput;
+/// How many channels of the rank read or write slots of each kind.
+static ByKind<uint32_t> countChannels(pipe::RankOp rank) {
+  std::set<std::pair<SlotKind, uint32_t>> channels; // kind and peer
+  for (Operation &op : *rank.getBody()) {
+    if (auto recv = dyn_cast<pipe::RecvOp>(op))
+      channels.emplace(getSlotKind(op.getResult(0)), recv.getPeer());
+    else if (auto send = dyn_cast<pipe::SendOp>(op))
+      channels.emplace(getChannelKind(send.getKind()), send.getPeer());
+  }
+  ByKind<uint32_t> count{};
+  for (const auto &[kind, peer] : channels)
+    ++count[static_cast<unsigned>(kind)];
+  return count;
 }
 
-static SlotClassList makeClasses(const ByKind<uint32_t> &peaks, unsigned spares) {
+static SlotClassList makeClasses(const ByKind<uint32_t> &peaks, const ByKind<uint32_t> &channels,
+                                 unsigned spares) {
   SlotClassList list;
   for (unsigned index = 0; index < program::kNumSlotKinds; ++index) {
     if (peaks[index] == 0)
       continue;
-    SlotKind kind = static_cast<SlotKind>(index);
-    uint32_t extra = takesPartInTransfers(kind) ? spares : 0;
-    list.classes.push_back({kind, /*sizeGroup=*/0, peaks[index] + extra, extra});
+    uint32_t extra = channels[index] * spares;
+    list.classes.push_back(
+        {static_cast<SlotKind>(index), /*sizeGroup=*/0, peaks[index] + extra, extra});
   }
   return list;
 }
 
-/// The slot of every value, by number.
+/// The slot of every value, by number. A value that comes from another stream
+/// gets the slot that has been free the longest, so that it waits for a reader
+/// that has long finished. What the rank loads itself waits for nothing, whatever
+/// slot it gets: it takes the one freed last and leaves the others to receives.
 static std::vector<uint32_t> allocate(const Liveness &liveness, const SlotClassList &classes) {
   std::vector<SlotPool> pools(program::kNumSlotKinds, SlotPool(0, 0));
   uint32_t firstSlot = 0;
@@ -190,8 +211,12 @@ static std::vector<uint32_t> allocate(const Liveness &liveness, const SlotClassL
     return pools[static_cast<unsigned>(lifetimes[value].kind)];
   };
   std::vector<uint32_t> slots(lifetimes.size());
-  liveness.sweep([&](uint32_t value) { slots[value] = poolOf(value).take(); },
-                 [&](uint32_t value) { poolOf(value).giveBack(slots[value]); });
+  liveness.sweep(
+      [&](uint32_t value) {
+        SlotPool &pool = poolOf(value);
+        slots[value] = lifetimes[value].isLoaded ? pool.takeNewest() : pool.takeOldest();
+      },
+      [&](uint32_t value) { poolOf(value).giveBack(slots[value]); });
   return slots;
 }
 
@@ -224,7 +249,7 @@ LogicalResult dualpipe::assignSlots(pipe::RankOp rank, unsigned spares) {
   if (failed(verifyDataflowPhase(rank)))
     return failure();
   Liveness liveness(rank);
-  SlotClassList classes = makeClasses(findPeaks(liveness), spares);
+  SlotClassList classes = makeClasses(findPeaks(liveness), countChannels(rank), spares);
   record(rank, allocate(liveness, classes));
   rank.setSlots(classes);
   return success();

@@ -20,11 +20,12 @@ using namespace dualpipe::opt;
 using namespace mlir;
 
 /// Ranks that are still in the `pipe` dialect go down to `level`; programs are verified.
-static LogicalResult lower(ModuleOp module, Level level, const MlirOptMainConfig &config) {
+static LogicalResult lower(ModuleOp module, Level level, unsigned spares,
+                           const MlirOptMainConfig &config) {
   bool hasRanks = !module.getOps<pipe::RankOp>().empty();
   auto lowering = [&](PassManager &pm) {
     if (hasRanks)
-      buildLowering(pm, level);
+      buildLowering(pm, level, spares);
     if (level == Level::Streams)
       pm.addPass(createStreamVerify());
     return success();
@@ -40,7 +41,7 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
   if (!module)
     return failure();
   Level level = options.emit == Emit::Dataflow ? Level::Dataflow : Level::Streams;
-  if (failed(lower(*module, level, config)))
+  if (failed(lower(*module, level, options.spares, config)))
     return failure();
   if (options.emit != Emit::Program)
     return writeModule(options.output, *module, config);

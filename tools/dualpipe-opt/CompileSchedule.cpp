@@ -111,7 +111,7 @@ LogicalResult Compilation::emitModule(const Schedule &schedule, const Timeline &
                 : options.emit == Emit::Dataflow ? Level::Dataflow
                                                  : Level::Order;
   auto lower = [&](PassManager &pm) {
-    buildLowering(pm, level);
+    buildLowering(pm, level, options.spares);
     return success();
   };
   if (failed(runPasses(*module, config, lower)) ||
@@ -127,6 +127,7 @@ LogicalResult Compilation::emitProgram(const Timeline &timeline) {
   CompileOptions compile;
   compile.planCosts = options.planCosts;
   compile.onlyRank = options.onlyRank;
+  compile.spares = options.spares;
   FailureOr<program::Program> program = compileProgram(&context, timeline, compile);
   if (failed(program))
     return failure();

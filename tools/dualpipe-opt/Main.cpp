@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Main.h"
 #include "CompileModule.h"
 #include "CompileSchedule.h"
-#include "Main.h"
 #include "Options.h"
 
 #include "dialects/Pipe/Pipe.h"

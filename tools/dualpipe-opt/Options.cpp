@@ -2,6 +2,8 @@
 
 #include "Options.h"
 
+#include "dualpipe/Transforms/Passes.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CommandLine.h"
@@ -30,6 +32,10 @@ static cl::opt<std::string> onlyRankFlag("only-rank", cl::cat(category), cl::val
 static cl::opt<std::string>
     planCostFlag("plan-cost", cl::cat(category), cl::value_desc("fwd=1,bwd=2,..."),
                  cl::desc("Times to plan with: fwd, bwd, bwd_input, bwd_weight, fused, transfer"));
+static cl::opt<std::string> sparesFlag(
+    "spares", cl::cat(category), cl::value_desc("N"), cl::init("1"),
+    cl::desc("Slots beyond the peak for each channel (default 1); 0 saves memory and may "
+             "cost time"));
 static cl::opt<Emit> emitFlag(
     "emit", cl::cat(category), cl::desc("What to write; clear from the ending .dpx or .csv"),
     cl::init(Emit::Default),
@@ -93,6 +99,11 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
     return status;
   if (Status status = readParams(options.schedule); !status)
     return status;
+
+  std::optional<uint32_t> spares;
+  if (Status status = readNumber(sparesFlag, "spares", 0, spares); !status)
+    return status;
+  options.spares = spares.value_or(kDefaultSpares);
 
   Result<Costs> costs = Costs::parse(planCostFlag);
   if (!costs)

@@ -28,6 +28,8 @@ struct DriverOptions {
   frontend::Options schedule;
   Costs planCosts;
   std::optional<uint32_t> onlyRank;
+  /// Slots beyond the peak for each channel.
+  uint32_t spares = 0;
 
   bool inputIsSchedule() const;
   bool outputIsStdout() const { return output == "-"; }

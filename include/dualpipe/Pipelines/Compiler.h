@@ -11,6 +11,7 @@
 
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Schedule/Timeline.h"
+#include "dualpipe/Transforms/Passes.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
@@ -23,6 +24,8 @@ struct CompileOptions {
   Costs planCosts;
   /// Compile one rank only. The checks between ranks are left out then.
   std::optional<uint32_t> onlyRank;
+  /// Slots beyond the peak for each channel.
+  unsigned spares = kDefaultSpares;
   /// Run MLIR's verifier between the passes too.
   bool verifyEach = false;
 };

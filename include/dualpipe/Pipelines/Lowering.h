@@ -3,6 +3,8 @@
 #ifndef DUALPIPE_PIPELINES_LOWERING_H
 #define DUALPIPE_PIPELINES_LOWERING_H
 
+#include "dualpipe/Transforms/Passes.h"
+
 #include "mlir/Pass/PassManager.h"
 
 namespace dualpipe {
@@ -12,8 +14,8 @@ enum class Level { Order, Dataflow, Streams };
 
 /// Adds the passes that take `pipe.rank` ops of the order phase in a module down
 /// to `level`. Each phase ends with a pass that rejects what does not belong to
-/// the next.
-void buildLowering(mlir::OpPassManager &pm, Level level);
+/// the next. `spares` slots are added to the peak for each channel.
+void buildLowering(mlir::OpPassManager &pm, Level level, unsigned spares = kDefaultSpares);
 
 /// Registers the pipelines `--lower-to-dataflow` and `--lower-to-streams`.
 void registerLoweringPipelines();

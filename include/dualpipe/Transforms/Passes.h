@@ -27,7 +27,7 @@ mlir::LogicalResult verifyDataflowPhase(pipe::RankOp rank);
 /// From the order phase to the dataflow phase. Returns how many inputs it added.
 mlir::FailureOr<unsigned> materializeDataflow(pipe::RankOp rank);
 
-/// Slots of the four transfer kinds beyond the peak of their liveness.
+/// Slots beyond the peak of the liveness for each channel that uses their class.
 inline constexpr unsigned kDefaultSpares = 1;
 /// Gives every value of a rank in the dataflow phase its slot.
 mlir::LogicalResult assignSlots(pipe::RankOp rank, unsigned spares = kDefaultSpares);

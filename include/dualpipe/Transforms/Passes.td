@@ -44,13 +44,16 @@ def PipeAssignSlots : Pass<"pipe-assign-slots", "::dualpipe::pipe::RankOp"> {
   let description = [{
     A value is live from its producer to its last user in the list. A fused group
     is one point. Results are placed before operands are freed, so no op works in
-    place. A class has as many slots as its values are live at once, and
-    `spares` more where it takes part in transfers. Of the free slots, the one
-    that has been free the longest is taken, so that spares give slack (P4).
+    place. A class has as many slots as its values are live at once, and `spares`
+    more for each channel of the rank that reads or writes it (P4), so that every
+    channel can have a transfer under way beyond what was planned. Of the free slots, the one
+    that has been free the longest is taken, so that spares give slack; an input
+    that the rank loads itself takes the one freed last and leaves the slack to
+    receives.
   }];
   let options = [
     Option<"spares", "spares", "unsigned", "1",
-           "Slots beyond the peak in each of the four transfer kinds">
+           "Slots beyond the peak for each channel">
   ];
   let statistics = [
     Statistic<"numSlots", "slots", "slots allocated">,

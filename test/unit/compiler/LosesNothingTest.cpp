@@ -42,20 +42,32 @@ OpKind toKind(program::Function function) {
 
 constexpr int64_t kForward = 100;
 
+/// Free transfers, half a forward and two forwards.
+std::array<int64_t, 3> latenciesOf(int64_t forward) { return {0, forward / 2, 2 * forward}; }
+
 /// F = I = W = 1, B = 2 on every rank: what the compiler plans with.
 Times plannedTimes(uint32_t ranks) {
   return {std::vector<std::array<int64_t, 4>>(ranks, {kForward, 2 * kForward, kForward, kForward})};
 }
 
-/// Other proportions on every rank, within a factor of two of the planned ones.
-Times unplannedTimes(uint32_t ranks, unsigned seed) {
-  std::mt19937 random(seed);
+std::array<int64_t, 4> randomTimes(std::mt19937 &random) {
   std::uniform_int_distribution<int64_t> time(kForward / 2, 2 * kForward);
+  int64_t forward = time(random), input = time(random), weight = time(random);
+  return {forward, input + weight, input, weight};
+}
+
+/// Other proportions than planned, the same on every rank.
+Times evenTimes(uint32_t ranks, unsigned seed) {
+  std::mt19937 random(seed);
+  return {std::vector<std::array<int64_t, 4>>(ranks, randomTimes(random))};
+}
+
+/// Other proportions on every rank: one may be four times as fast as its neighbour.
+Times unevenTimes(uint32_t ranks, unsigned seed) {
+  std::mt19937 random(seed);
   Times times;
-  for (uint32_t rank = 0; rank != ranks; ++rank) {
-    int64_t input = time(random), weight = time(random);
-    times.byRank.push_back({time(random), input + weight, input, weight});
-  }
+  for (uint32_t rank = 0; rank != ranks; ++rank)
+    times.byRank.push_back(randomTimes(random));
   return times;
 }
 
@@ -94,20 +106,32 @@ class LosesNothing : public testing::TestWithParam<Size> {};
 TEST_P(LosesNothing, InTheAsSoonAsPossibleTime) {
   auto [schedule, ranks, microbatches] = GetParam();
   CompiledExample example(schedule, ranks, microbatches);
-  for (int64_t latency : {int64_t(0), kForward / 2, 2 * kForward})
+  for (int64_t latency : latenciesOf(kForward))
     for (bool occupies : {false, true}) {
       SCOPED_TRACE(testing::Message() << "latency " << latency << " occupies " << occupies);
       expectNothingLost(example, plannedTimes(ranks), latency, occupies);
     }
 }
 
+constexpr unsigned kSeeds = 100;
+
 TEST_P(LosesNothing, AlsoWhenTimesDifferFromThePlannedOnes) {
   auto [schedule, ranks, microbatches] = GetParam();
   CompiledExample example(schedule, ranks, microbatches);
-  for (unsigned seed = 0; seed != 20; ++seed)
-    for (int64_t latency : {int64_t(0), kForward / 2, 2 * kForward}) {
+  for (unsigned seed = 0; seed != kSeeds; ++seed)
+    for (int64_t latency : latenciesOf(evenTimes(ranks, seed).get(0, OpKind::Forward))) {
       SCOPED_TRACE(testing::Message() << "latency " << latency << " seed " << seed);
-      expectNothingLost(example, unplannedTimes(ranks, seed), latency, false);
+      expectNothingLost(example, evenTimes(ranks, seed), latency, false);
+    }
+}
+
+TEST_P(LosesNothing, AlsoWhenRanksDifferInSpeed) {
+  auto [schedule, ranks, microbatches] = GetParam();
+  CompiledExample example(schedule, ranks, microbatches);
+  for (unsigned seed = 0; seed != kSeeds; ++seed)
+    for (int64_t latency : latenciesOf(kForward)) {
+      SCOPED_TRACE(testing::Message() << "latency " << latency << " seed " << seed);
+      expectNothingLost(example, unevenTimes(ranks, seed), latency, false);
     }
 }
 

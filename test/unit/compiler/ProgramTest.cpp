@@ -39,13 +39,26 @@ TEST(Program, EveryChannelEndHasAStreamOfItsOwn) {
   }
 }
 
-TEST(Program, TransferClassesHaveOneSpareAndOthersNone) {
+/// The class that a channel's end on `rank` uses, or nothing where it has none.
+std::optional<program::SlotKind> classOfEnd(const program::Channel &channel, uint32_t rank) {
+  if (channel.source == rank)
+    return channel.kind;
+  if (channel.destination != rank)
+    return std::nullopt;
+  return channel.kind == program::SlotKind::Output ? program::SlotKind::Input
+                                                   : program::SlotKind::GradOutput;
+}
+
+TEST(Program, EveryChannelHasOneSpareSlotAtBothEnds) {
   CompiledExample example("dualpipev", 4, 10);
-  for (const program::RankProgram &rank : example.program.ranks)
-    for (const program::SlotClass &slots : rank.slotClasses) {
-      bool isTransfer = slots.kind <= program::SlotKind::GradInput;
-      EXPECT_EQ(slots.spares, isTransfer ? 1u : 0u) << program::getName(slots.kind);
-    }
+  for (const program::RankProgram &rank : example.program.ranks) {
+    std::map<program::SlotKind, uint32_t> channels;
+    for (const program::Channel &channel : example.program.shared.channels)
+      if (auto kind = classOfEnd(channel, rank.rank))
+        ++channels[*kind];
+    for (const program::SlotClass &slots : rank.slotClasses)
+      EXPECT_EQ(slots.spares, channels[slots.kind]) << program::getName(slots.kind);
+  }
 }
 
 TEST(Program, CommandsCarryTheLineOfTheirOp) {
