@@ -24,6 +24,9 @@ public:
         take(candidate, 1);
       return;
     }
+    // The commonest slip, which an edit distance counts twice.
+    if (isSwapped(candidate))
+      return take(candidate, 1);
     if (wanted.size() > candidate.size() + distance || candidate.size() > wanted.size() + distance)
       return;
     take(candidate, wanted.edit_distance(candidate, /*AllowReplacements=*/true, distance));
@@ -37,6 +40,17 @@ public:
   }
 
 private:
+  /// Whether two neighbouring letters have changed places.
+  bool isSwapped(llvm::StringRef candidate) const {
+    if (wanted.size() != candidate.size())
+      return false;
+    size_t i = 0;
+    while (i != wanted.size() && wanted[i] == candidate[i])
+      ++i;
+    return i + 1 < wanted.size() && wanted[i] == candidate[i + 1] &&
+           wanted[i + 1] == candidate[i] && wanted.substr(i + 2) == candidate.substr(i + 2);
+  }
+
   void take(llvm::StringRef candidate, size_t d) {
     if (d < distance || (d == distance && !best.empty() && candidate < best)) {
       distance = d;

@@ -19,6 +19,9 @@ using namespace dualpipe::launcher;
 /// Spinning pays only where every rank has a core of its own.
 static constexpr uint32_t kSpins = 2000;
 
+/// Long enough to turn the order of any two streams around.
+static constexpr uint32_t kJitterMicroseconds = 100;
+
 static void print(const std::string &text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 static int fail(const std::string &message) {
@@ -54,6 +57,10 @@ static runtime::SessionOptions makeSessionOptions(const Options &options, uint32
   session.training = {options.seed, options.steps, options.learningRate};
   session.timeoutSeconds = options.timeoutSeconds;
   session.device.spins = std::thread::hardware_concurrency() > numRanks ? kSpins : 0;
+  if (options.jitterSeed) {
+    session.device.jitterMicroseconds = kJitterMicroseconds;
+    session.device.jitterSeed = *options.jitterSeed;
+  }
   if (!options.json)
     session.onStep = [](const runtime::StepReport &step) { print(describeStep(step)); };
   return session;

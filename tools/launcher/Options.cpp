@@ -49,6 +49,10 @@ static void addOptions(CLI::App &app, Options &options) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e9))
       ->capture_default_str();
+  app.add_option("--jitter", options.jitterSeed,
+                 "Pause at random before commands of every stream, to shake out what depends on "
+                 "timing")
+      ->type_name("SEED");
   app.add_flag("--json", options.json, "Print the results as JSON");
   app.add_flag("--dump", options.dump, "Print the program instead of running it");
   app.add_flag("--devices", options.devices, "List the devices of this machine");

@@ -20,6 +20,7 @@ struct Options {
   std::string optimizer = "sgd";
   double learningRate = 0.01;
   double timeoutSeconds = 120;
+  std::optional<uint64_t> jitterSeed;
   bool check = false;
   bool json = false;
   bool dump = false;

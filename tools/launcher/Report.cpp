@@ -2,6 +2,9 @@
 
 #include "Report.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,6 +112,15 @@ static std::string memoryToJson(const std::vector<RankMemory> &memory) {
   return text;
 }
 
+/// One number for the bytes of all weights, copy after copy.
+static uint64_t digestWeights(const runtime::TrainingResult &result) {
+  uint64_t digest = 0;
+  for (const runtime::StageCopy &copy : result.copies)
+    digest =
+        XXH3_64bits_withSeed(copy.getParamBuffer().data(), copy.getParamBuffer().size(), digest);
+  return digest;
+}
+
 std::string toJson(const RunDescription &run, const Options &options,
                    const runtime::RunReport &report, const runtime::CheckReport *check) {
   const program::SharedInfo &shared = *run.shared;
@@ -120,14 +132,17 @@ std::string toJson(const RunDescription &run, const Options &options,
       quote(shared.schedule), shared.numRanks, shared.numStages, shared.numMicrobatches,
       shared.training, quote(run.model), joinQuoted(options.settings), quote(run.device),
       options.seed);
+  text += fmt::format("  \"weights_digest\": \"{:016x}\",\n", digestWeights(report.result));
   text += fmt::format("  \"commands_per_step\": {},\n  \"wall_seconds_per_step\": {},\n"
                       "  \"cpu_seconds_per_step\": {},\n",
                       run.numCommands, report.wallSeconds / steps, report.cpuSeconds / steps);
   text += fmt::format("  \"memory\": [{}\n  ],\n  \"steps\": [{}\n  ]", memoryToJson(run.memory),
                       stepsToJson(report.steps));
   if (check)
-    text += fmt::format(",\n  \"check\": {{\"passed\": {}, \"lines\": [{}]}}", check->passed,
-                        joinQuoted(check->lines));
+    text += fmt::format(
+        ",\n  \"check\": {{\"passed\": {}, \"plain_difference\": {}, \"lines\": [{}]}}",
+        check->passed, check->plainDifference ? number(*check->plainDifference) : "null",
+        joinQuoted(check->lines));
   return text + "\n}\n";
 }
 

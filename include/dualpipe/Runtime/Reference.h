@@ -17,6 +17,7 @@
 #include "dualpipe/Support/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,9 @@ Result<TrainingResult> runPlain(const Model &model, const program::SharedInfo &s
 /// What a check found.
 struct CheckReport {
   bool passed = false;
+  /// How far the gradients are off the plain sum at most, relative to the largest element of their
+  /// tensor. Unset where the comparison did not come so far.
+  std::optional<double> plainDifference;
   /// One finding per line; the last line begins with "check passed" or "check failed".
   std::vector<std::string> lines;
 
