@@ -14,8 +14,8 @@
 pipe.rank 0 of @channels {
   // CHECK-NEXT: stream.phase "steady"
   pipe.phase "steady"
-  // CHECK-NEXT: stream.launch load_input on 0 stage 0 mb 0 (input = 0) first
-  // CHECK-NEXT: stream.launch forward on 0 stage 0 mb 0 (input = 0, output = 2, saved = 8) first
+  // CHECK-NEXT: stream.launch load_input on 0 stage 0 mb 0 (input = 1) first
+  // CHECK-NEXT: stream.launch forward on 0 stage 0 mb 0 (input = 1, output = 2, saved = 8) first
   // CHECK-NEXT: %[[F0:.+]] = stream.record on 0
   pipe.fwd stage 0 mb 0 first
   // CHECK-NEXT: stream.wait %[[F0]] on 1
@@ -24,7 +24,7 @@ pipe.rank 0 of @channels {
   // CHECK-NEXT: stream.recv grad on 2 stage 0 mb 0 from 1 slot 4
   // CHECK-NEXT: %[[RG:.+]] = stream.record on 2
   pipe.recv grad stage 0 mb 0 from 1
-  // CHECK-NEXT: stream.recv act on 3 stage 1 mb 1 from 1 slot 1
+  // CHECK-NEXT: stream.recv act on 3 stage 1 mb 1 from 1 slot 0
   // CHECK-NEXT: %[[RA:.+]] = stream.record on 3
   pipe.recv act stage 1 mb 1 from 1
   // The pair waits for the inputs of both members.
@@ -32,7 +32,7 @@ pipe.rank 0 of @channels {
   // CHECK-NEXT: stream.wait %[[RG]] on 0
   // CHECK-NEXT: stream.wait %[[RA]] on 0
   // CHECK-NEXT: stream.pair on 0 {
-  // CHECK-NEXT:   stream.launch forward on 0 stage 1 mb 1 (input = 1, saved = 9, labels = 10) last
+  // CHECK-NEXT:   stream.launch forward on 0 stage 1 mb 1 (input = 0, saved = 9, labels = 10) last
   // CHECK-NEXT:   stream.launch backward on 0 stage 0 mb 0 (grad_output = 4, saved = 8) first{{$}}
   // CHECK-NEXT: }
   // CHECK-NEXT: %[[P:.+]] = stream.record on 0
@@ -135,16 +135,16 @@ pipe.rank 1 of @order forward_only {
 // A hand-over inside the rank: an output slot read as an input, a grad_input
 // slot read as a grad_output; one stream, so no events.
 // CHECK-LABEL: stream.program 0 of @handover streams [<compute>]
-// CHECK-SAME: slots [input 1 + 1, output 1 + 1, grad_input 1 + 1, saved 2, labels 1]
+// CHECK-SAME: slots [input 1, output 1, grad_input 1, saved 2, labels 1]
 // CHECK-NOT: stream.wait
 // CHECK-NOT: stream.record
 pipe.rank 0 of @handover {
-  // CHECK: stream.launch forward on 0 stage 0 mb 0 (input = 0, output = 2, saved = 6) first
+  // CHECK: stream.launch forward on 0 stage 0 mb 0 (input = 0, output = 1, saved = 3) first
   pipe.fwd stage 0 mb 0 first
-  // CHECK: stream.launch forward on 0 stage 1 mb 0 (input = 2, saved = 7, labels = 8) last
+  // CHECK: stream.launch forward on 0 stage 1 mb 0 (input = 1, saved = 4, labels = 5) last
   pipe.fwd stage 1 mb 0 last
-  // CHECK: stream.launch backward on 0 stage 1 mb 0 (grad_input = 4, saved = 7) last
+  // CHECK: stream.launch backward on 0 stage 1 mb 0 (grad_input = 2, saved = 4) last
   pipe.bwd stage 1 mb 0 last
-  // CHECK: stream.launch backward on 0 stage 0 mb 0 (grad_output = 4, saved = 6) first
+  // CHECK: stream.launch backward on 0 stage 0 mb 0 (grad_output = 2, saved = 3) first
   pipe.bwd stage 0 mb 0 first
 }
