@@ -35,7 +35,10 @@ def find(names, pattern):
 def clang_format(names):
     run = subprocess.run(["clang-format-22", "--dry-run", "-Werror", *names], cwd=ROOT,
                          capture_output=True, text=True)
-    return [line for line in run.stderr.splitlines() if ": error:" in line]
+    findings = [line for line in run.stderr.splitlines() if ": error:" in line]
+    if run.returncode and not findings:
+        findings = [f"clang-format ended with {run.returncode}: {run.stderr.strip()[:200]}"]
+    return findings
 
 
 def main():

@@ -19,7 +19,7 @@ for area in "${areas[@]}"; do
 done
 
 scripts/install-deps.sh --tests
-scripts/build.sh default
+scripts/build.sh --tests default
 results=$root/build/test-results
 rm -rf "$results"
 mkdir -p "$results"
@@ -29,9 +29,10 @@ record_crash() { # name exit-code
   python3 scripts/summarize-tests.py --crashed "$1" "$2" >"$results/$1-crash.xml"
 }
 run_unit_tests() { # build-dir name-prefix
-  local program name code
+  local program name code ran=0
   for program in "$1"/bin/unit/*; do
     [ -x "$program" ] || continue
+    ran=1
     name=$2$(basename "$program")
     echo "== $name"
     code=0
@@ -40,6 +41,7 @@ run_unit_tests() { # build-dir name-prefix
     # A sanitizer report after the last test changes the exit code only.
     if [ "$code" -gt 1 ]; then record_crash "$name" "$code"; fi
   done
+  [ $ran = 1 ] || record_crash "$2unit-tests" "no program in $1/bin/unit"
 }
 run_pytest() { # name path
   local code=0
@@ -53,7 +55,9 @@ for area in "${areas[@]}"; do
   case "$area" in
     format)
       echo "== format"
-      python3 scripts/check-format.py --junit-xml "$results/format.xml" || true
+      code=0
+      python3 scripts/check-format.py --junit-xml "$results/format.xml" || code=$?
+      [ -f "$results/format.xml" ] || record_crash format "$code"
       ;;
     unit) run_unit_tests build "" ;;
     lit)
@@ -65,9 +69,9 @@ for area in "${areas[@]}"; do
     end-to-end) run_pytest end-to-end test/end-to-end ;;
     numerics) run_pytest numerics test/numerics ;;
     tsan | asan)
-      scripts/build.sh "$area" --quiet
+      scripts/build.sh --tests "$area" --quiet
       if [ "$area" = tsan ]; then
-        export TSAN_OPTIONS="halt_on_error=0 exitcode=66 suppressions=$root/test/support/tsan.supp"
+        export TSAN_OPTIONS="halt_on_error=0 exitcode=66"
       else
         export ASAN_OPTIONS="exitcode=67" UBSAN_OPTIONS="print_stacktrace=1"
       fi
