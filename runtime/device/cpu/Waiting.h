@@ -56,9 +56,11 @@ public:
     if (state.compare_exchange_strong(expected, kAwake, std::memory_order_release))
       state.notify_one();
   }
-  /// Stays: every later sleep returns at once.
+  /// Stays: every later sleep returns at once. An exchange, since notify_one reads a count of
+  /// sleepers: a plain store may still be on its way to memory when it does, and a thread that
+  /// falls asleep meanwhile would be missed.
   void abort() {
-    state.store(kAborted, std::memory_order_release);
+    state.exchange(kAborted, std::memory_order_seq_cst);
     state.notify_one();
   }
   bool isAborted() const { return state.load(std::memory_order_relaxed) == kAborted; }
