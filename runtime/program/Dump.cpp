@@ -37,6 +37,7 @@ private:
   void dumpStreams(const RankProgram &rank);
   void dumpSlots(const RankProgram &rank);
   void dumpCommands(const RankProgram &rank);
+  void dumpPhases(const RankProgram &rank, size_t command, size_t &next);
   std::string describeTarget(const Stream &stream) const;
   std::string describe(const RankProgram &rank, const Command &command) const;
   std::string describeLaunch(const Launch &launch) const;
@@ -201,6 +202,12 @@ std::string Dumper::describe(const RankProgram &rank, const Command &command) co
   return "";
 }
 
+/// The phases from `next` on that begin at a command, or behind the last one.
+void Dumper::dumpPhases(const RankProgram &rank, size_t command, size_t &next) {
+  for (; next != rank.phases.size() && rank.phases[next].command == command; ++next)
+    to("  phase \"{}\"\n", shared.phaseNames[rank.phases[next].name]);
+}
+
 void Dumper::dumpCommands(const RankProgram &rank) {
   size_t width = 0;
   std::vector<std::string> lines;
@@ -214,13 +221,13 @@ void Dumper::dumpCommands(const RankProgram &rank) {
   }
   size_t phase = 0;
   for (uint32_t i = 0; i != rank.commands.size(); ++i) {
-    for (; phase != rank.phases.size() && rank.phases[phase].command == i; ++phase)
-      to("  phase \"{}\"\n", shared.phaseNames[rank.phases[phase].name]);
+    dumpPhases(rank, i, phase);
     const Command &command = rank.commands[i];
     to("  {:>6}  {:>2} {:<7}  {:<{}}  {}\n", i, command.stream,
        getName(rank.streams[command.stream].kind), lines[i], width,
        describeLocation(shared, command.loc));
   }
+  dumpPhases(rank, rank.commands.size(), phase);
 }
 
 std::string dumpProgram(const Program &program) { return Dumper(program).run(); }

@@ -126,8 +126,10 @@ static Result<const Root *> openSection(const SectionEntry &entry, size_t index,
     return status;
   if (Status status = checkSection(entry, index, bytes.data()); !status.ok())
     return status;
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) // the verifier asserts it
+    return Status::failure(fmt::format("section {} is malformed", index));
   flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kMaxDepth, kMaxTables);
-  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE || !verifier.VerifyBuffer<Root>(nullptr))
+  if (!verifier.VerifyBuffer<Root>(nullptr))
     return Status::failure(fmt::format("section {} is malformed", index));
   return flatbuffers::GetRoot<Root>(bytes.data());
 }

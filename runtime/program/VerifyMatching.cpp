@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace dualpipe::program {
 
 namespace {
@@ -30,10 +32,9 @@ struct Ends {
 
 } // namespace
 
-/// The ends of all channels on the given ranks.
-static std::vector<Ends> collectEnds(const SharedInfo &shared,
-                                     const std::vector<const RankProgram *> &ranks) {
-  std::vector<Ends> channels(shared.channels.size());
+/// The ends on the given ranks, by channel; channels that nothing passes there are left out.
+static std::map<uint32_t, Ends> collectEnds(const std::vector<const RankProgram *> &ranks) {
+  std::map<uint32_t, Ends> channels;
   for (const RankProgram *rank : ranks)
     for (uint32_t i = 0; i != rank->commands.size(); ++i) {
       const Command &command = rank->commands[i];
@@ -68,9 +69,11 @@ static Verdict verifyEnd(const SharedInfo &shared, const RankProgram &rank, uint
 }
 
 Verdict verifyChannelEnds(const SharedInfo &shared, const RankProgram &rank) {
-  const std::vector<Ends> channels = collectEnds(shared, {&rank});
-  for (uint32_t number = 0; number != channels.size(); ++number) {
+  std::map<uint32_t, Ends> channels = collectEnds({&rank});
+  for (uint32_t number = 0; number != shared.channels.size(); ++number) {
     const Channel &channel = shared.channels[number];
+    if (channel.source != rank.rank && channel.destination != rank.rank)
+      continue;
     if (channel.source == rank.rank)
       if (Verdict verdict = verifyEnd(shared, rank, number, channels[number].sends, "send"))
         return verdict;
@@ -184,7 +187,7 @@ static Verdict verifyGroup(const ReduceGroup &group, uint32_t number,
 }
 
 Verdict verifyMatching(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks) {
-  for (const Ends &ends : collectEnds(shared, ranks))
+  for (const auto &[channel, ends] : collectEnds(ranks))
     if (Verdict verdict = verifyChannel(ends))
       return verdict;
   const auto groups = collectMembers(shared, ranks);

@@ -44,8 +44,7 @@ public:
   SlotChecker(const SharedInfo &shared, const RankProgram &rank)
       : shared(shared), rank(rank), numStreams(uint32_t(rank.streams.size())),
         numSlots(rank.getNumSlots()), clocks(size_t(numStreams) * numStreams, 0),
-        eventClocks(size_t(rank.numEvents)), slots(numSlots),
-        readers(size_t(numSlots) * numStreams) {}
+        eventClocks(size_t(rank.numEvents)), slots(numSlots) {}
 
   Verdict run();
 
@@ -55,9 +54,14 @@ private:
     uint32_t time = 0;
     uint32_t command = kNone;
   };
+  struct Reader {
+    uint32_t stream;
+    Access last;
+  };
   struct Slot {
     uint32_t writerStream = 0;
     Access writer;
+    std::vector<Reader> readers; ///< since the writer, one per stream
   };
 
   uint32_t *clockOf(uint32_t stream) { return &clocks[size_t(stream) * numStreams]; }
@@ -85,18 +89,15 @@ private:
   std::map<uint32_t, uint32_t> gradients; ///< by stage: a number after those of the slots
   std::vector<uint32_t> clocks;
   std::vector<std::vector<uint32_t>> eventClocks;
-  std::vector<Slot> slots;
-  std::vector<Access> readers; ///< by slot and stream
+  std::vector<Slot> slots; ///< by number, then the gradients
 };
 
 } // namespace
 
 uint32_t SlotChecker::gradientsOf(uint32_t stage) {
   const auto [entry, isNew] = gradients.try_emplace(stage, uint32_t(slots.size()));
-  if (isNew) {
+  if (isNew)
     slots.emplace_back();
-    readers.resize(readers.size() + numStreams);
-  }
   return entry->second;
 }
 
@@ -120,13 +121,19 @@ Verdict SlotChecker::unordered(uint32_t command, uint32_t slot, const char *what
 
 Verdict SlotChecker::read(uint32_t command, uint32_t slot) {
   const uint32_t stream = rank.commands[command].stream;
-  const Slot &state = slots[slot];
+  Slot &state = slots[slot];
   if (state.writer.time == 0)
     return violation("P2", rank.rank, command,
                      fmt::format("reads {} before anything is written to it", describe(slot)));
   if (!happenedBefore(stream, state.writerStream, state.writer))
     return unordered(command, slot, "reads", state.writer, "writes");
-  readers[size_t(slot) * numStreams + stream] = {clockOf(stream)[stream] + 1, command};
+  const Access now{clockOf(stream)[stream] + 1, command};
+  for (Reader &reader : state.readers)
+    if (reader.stream == stream) {
+      reader.last = now;
+      return {};
+    }
+  state.readers.push_back({stream, now});
   return {};
 }
 
@@ -135,13 +142,12 @@ Verdict SlotChecker::write(uint32_t command, uint32_t slot) {
   Slot &state = slots[slot];
   if (!happenedBefore(stream, state.writerStream, state.writer))
     return unordered(command, slot, "writes", state.writer, "writes");
-  for (uint32_t other = 0; other != numStreams; ++other) {
-    Access &reader = readers[size_t(slot) * numStreams + other];
-    if (!happenedBefore(stream, other, reader))
-      return unordered(command, slot, "writes", reader, "reads");
-    reader = {};
-  }
-  state = {stream, {clockOf(stream)[stream] + 1, command}};
+  for (const Reader &reader : state.readers)
+    if (!happenedBefore(stream, reader.stream, reader.last))
+      return unordered(command, slot, "writes", reader.last, "reads");
+  state.readers.clear();
+  state.writerStream = stream;
+  state.writer = {clockOf(stream)[stream] + 1, command};
   return {};
 }
 

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace dualpipe::program {
 
 namespace {
@@ -58,8 +60,11 @@ public:
   Verdict run();
 
 private:
+  /// How many meetings a rank has had so far, by channel and then by group.
+  using Counts = std::map<size_t, size_t>;
+
   uint32_t getMeeting(std::vector<uint32_t> &known, size_t index, const Meeting &fresh);
-  uint32_t findMeeting(uint32_t rank, const Command &command, std::vector<size_t> &counts);
+  uint32_t findMeeting(uint32_t rank, const Command &command, Counts &counts);
   void fillQueue(uint32_t rank);
   void enterUnit(uint32_t rank);
   void complete(const Meeting &meeting);
@@ -90,10 +95,8 @@ uint32_t ProgressChecker::getMeeting(std::vector<uint32_t> &known, size_t index,
 }
 
 /// The k-th send of a channel meets the k-th receive, the k-th reduction of a
-/// group meets that of the other members. `counts` is the rank's k by channel
-/// and then by group; a rank is at one end of a channel only.
-uint32_t ProgressChecker::findMeeting(uint32_t rank, const Command &command,
-                                      std::vector<size_t> &counts) {
+/// group meets that of the other members. A rank is at one end of a channel only.
+uint32_t ProgressChecker::findMeeting(uint32_t rank, const Command &command, Counts &counts) {
   if (command.op == CommandOp::Reduce) {
     const uint32_t group = ranks[rank]->reductions[command.arg].group;
     const uint32_t members = uint32_t(shared.reduceGroups[group].ranks.size());
@@ -105,7 +108,7 @@ uint32_t ProgressChecker::findMeeting(uint32_t rank, const Command &command,
 }
 
 void ProgressChecker::fillQueue(uint32_t rank) {
-  std::vector<size_t> counts(shared.channels.size() + shared.reduceGroups.size(), 0);
+  Counts counts;
   const std::vector<Command> &commands = ranks[rank]->commands;
   uint32_t groupEnd = 0;
   for (uint32_t i = 0; i != commands.size(); ++i) {

@@ -13,8 +13,11 @@
 
 namespace dualpipe::program {
 
-/// Slots beyond what the commands can use at once; a transfer kind has one.
+/// Slots of a class beyond what the commands can use at once; every channel that uses a class
+/// gives it one, or what the user asks for.
 static constexpr uint32_t kMaxSpares = 1024;
+/// The same over all classes of a rank.
+static constexpr uint64_t kMaxSparesOfRank = 1u << 20;
 /// The clocks of P2 grow with the square of it.
 static constexpr size_t kMaxStreams = 4096;
 
@@ -60,6 +63,7 @@ private:
   Verdict checkStreams() const;
   Verdict checkStream(size_t index, std::set<std::pair<StreamKind, uint32_t>> &seen) const;
   Verdict checkSlotClasses() const;
+  Verdict checkNumSlots() const;
   Verdict checkPhases() const;
   Verdict checkCommands() const;
   Verdict checkCommand(uint32_t index) const;
@@ -172,6 +176,22 @@ Verdict RangeChecker::checkSlotClasses() const {
                                      "transfers",
                                      name, slotClass.count, slotClass.spares, uses));
   }
+  return checkNumSlots();
+}
+
+/// A launch names a slot per kind at most, a transfer one: more than these are never in use. The
+/// bound keeps slot numbers within 32 bits, and a small file from asking for much memory.
+Verdict RangeChecker::checkNumSlots() const {
+  uint64_t used = 0, spares = 0;
+  for (const SlotClass &slotClass : rank.slotClasses) {
+    used += slotClass.count - slotClass.spares;
+    spares += slotClass.spares;
+  }
+  const uint64_t most = kNumSlotKinds * uint64_t(rank.launches.size()) + rank.transfers.size();
+  if (used > most || spares > kMaxSparesOfRank || used + spares >= kNone)
+    return fail(kNone, fmt::format("{} slots and {} spare ones in all classes together, expected "
+                                   "at most {} and {}",
+                                   used, spares, most, kMaxSparesOfRank));
   return {};
 }
 
@@ -190,8 +210,6 @@ Verdict RangeChecker::checkPhases() const {
 }
 
 Verdict RangeChecker::checkCommands() const {
-  if (rank.commands.size() >= kNone)
-    return fail(kNone, "too many commands");
   uint32_t bracketEnd = 0;
   for (uint32_t i = 0; i != rank.commands.size(); ++i) {
     if (Verdict verdict = checkCommand(i))

@@ -59,6 +59,23 @@ static Verdict verifyPipelines(const SharedInfo &shared) {
   return {};
 }
 
+/// A model is asked about every stage: one that nobody runs could make that endless.
+static Verdict verifyStages(const SharedInfo &shared) {
+  std::vector<std::pair<uint32_t, uint32_t>> ranges; // first stage, number of stages
+  for (const PipelineInfo &pipeline : shared.pipelines)
+    ranges.emplace_back(pipeline.firstStage, pipeline.numStages);
+  std::sort(ranges.begin(), ranges.end());
+  uint32_t next = 0;
+  for (const auto &[first, count] : ranges) {
+    if (first > next)
+      break;
+    next = std::max(next, first + count);
+  }
+  if (next != shared.numStages)
+    return fail(fmt::format("no pipeline has stage {} of {}", next, shared.numStages));
+  return {};
+}
+
 static Verdict verifyChannels(const SharedInfo &shared) {
   for (size_t i = 0; i != shared.channels.size(); ++i) {
     const Channel &channel = shared.channels[i];
@@ -116,8 +133,8 @@ static Verdict verifyLocations(const SharedInfo &shared) {
 }
 
 Verdict verifyShared(const SharedInfo &shared) {
-  for (auto *check : {verifyCounts, verifyPipelines, verifyChannels, verifyReduceGroups,
-                      verifyContract, verifyLocations})
+  for (auto *check : {verifyCounts, verifyPipelines, verifyStages, verifyChannels,
+                      verifyReduceGroups, verifyContract, verifyLocations})
     if (Verdict verdict = check(shared))
       return verdict;
   return {};

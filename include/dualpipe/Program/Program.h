@@ -69,6 +69,7 @@ enum class CommandOp : uint8_t {
 inline constexpr unsigned kNumCommandOps = 9;
 const char *getName(CommandOp op);
 
+/// One entry of a rank's list.
 struct Command {
   CommandOp op;
   uint16_t stream; ///< index into `RankProgram::streams`
@@ -76,6 +77,7 @@ struct Command {
   uint32_t loc; ///< index into `SharedInfo::locations`
 };
 
+/// One call of a stage function, and the slots it works on.
 struct Launch {
   Function function;
   uint8_t flags; ///< LaunchFlags
@@ -104,6 +106,7 @@ struct Reduction {
 enum class StreamKind : uint8_t { Compute, Send, Recv, Reduce };
 const char *getName(StreamKind kind);
 
+/// A queue of commands of one rank, which run one after the other.
 struct Stream {
   StreamKind kind;
   uint32_t target; ///< channel (Send, Recv), reduce group (Reduce), 0 (Compute)
@@ -118,11 +121,13 @@ struct SlotClass {
   uint32_t spares; ///< slots beyond the peak of the liveness
 };
 
+/// Where a phase of the schedule begins in a rank's list; for people only.
 struct PhaseMark {
   uint32_t name;    ///< index into `SharedInfo::phaseNames`
   uint32_t command; ///< first command of the phase
 };
 
+/// What one rank runs in a step.
 struct RankProgram {
   uint32_t rank = 0;
   uint32_t numEvents = 0;
@@ -152,6 +157,7 @@ struct ReduceGroup {
   std::vector<uint32_t> ranks; ///< ascending
 };
 
+/// A chain of stages, the micro-batches that flow through it, and where its stages are.
 struct PipelineInfo {
   std::string name;
   uint32_t firstStage;
@@ -176,12 +182,14 @@ struct Contract {
   std::vector<uint32_t> sizeGroup;
 };
 
+/// A place in a `.pipe` file; line 0 where none is known.
 struct Location {
   uint32_t file; ///< index into `SharedInfo::files`
   uint32_t line;
   uint32_t column;
 };
 
+/// What all ranks of a program share.
 struct SharedInfo {
   std::string schedule;
   std::string producer; ///< tool and version

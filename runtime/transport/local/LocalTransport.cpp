@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <optional>
 
 namespace dualpipe::runtime {
@@ -119,11 +121,9 @@ namespace {
 
 class LocalTransport : public Transport {
 public:
-  LocalTransport(std::vector<LocalChannel> &channels, std::vector<MemberEnd> ends,
+  LocalTransport(std::vector<LocalChannel> &channels, std::map<uint32_t, MemberEnd> ends,
                  CpuDevice &device)
       : channels(channels), ends(std::move(ends)), device(device) {}
-
-  const char *getName() const override { return "local"; }
 
   Status send(uint32_t stream, uint32_t command, uint32_t channel, const void *data,
               size_t bytes) override {
@@ -143,7 +143,7 @@ public:
 
 private:
   std::vector<LocalChannel> &channels;
-  std::vector<MemberEnd> ends; ///< by reduce group
+  std::map<uint32_t, MemberEnd> ends; ///< by reduce group
   CpuDevice &device;
 };
 
@@ -166,10 +166,9 @@ Status LocalHub::State::agree(uint32_t channel, const Sequence &sequence) {
       known->digest, sequence.numTransfers, sequence.digest));
 }
 
-/// The sequence of every channel as the rank's own commands have it.
-static std::vector<Sequence> listSequences(const program::SharedInfo &shared,
-                                           const program::RankProgram &rank) {
-  std::vector<Sequence> sequences(shared.channels.size());
+/// The sequences of the rank's channels as its own commands have them.
+static std::map<uint32_t, Sequence> listSequences(const program::RankProgram &rank) {
+  std::map<uint32_t, Sequence> sequences;
   for (const program::Command &command : rank.commands) {
     if (command.op != CommandOp::Send && command.op != CommandOp::Recv)
       continue;
@@ -184,8 +183,8 @@ static std::vector<Sequence> listSequences(const program::SharedInfo &shared,
 Result<std::unique_ptr<Transport>> LocalHub::connect(const program::RankProgram &rank,
                                                      CpuDevice &device) {
   const program::SharedInfo &shared = state->shared;
-  const std::vector<Sequence> sequences = listSequences(shared, rank);
-  for (uint32_t i = 0; i != sequences.size(); ++i) {
+  std::map<uint32_t, Sequence> sequences = listSequences(rank);
+  for (uint32_t i = 0; i != shared.channels.size(); ++i) {
     const program::Channel &channel = shared.channels[i];
     if (channel.source != rank.rank && channel.destination != rank.rank)
       continue;
@@ -193,12 +192,12 @@ Result<std::unique_ptr<Transport>> LocalHub::connect(const program::RankProgram 
       return status;
   }
 
-  std::vector<MemberEnd> ends(shared.reduceGroups.size());
-  for (size_t group = 0; group != ends.size(); ++group) {
-    const std::vector<uint32_t> &ranks = shared.reduceGroups[group].ranks;
-    for (uint32_t member = 0; member != ranks.size(); ++member)
-      if (ranks[member] == rank.rank)
-        ends[group] = {&state->reductions[group], member};
+  std::map<uint32_t, MemberEnd> ends;
+  for (uint32_t group = 0; group != shared.reduceGroups.size(); ++group) {
+    const std::vector<uint32_t> &ranks = shared.reduceGroups[group].ranks; // ascending
+    const auto member = std::lower_bound(ranks.begin(), ranks.end(), rank.rank);
+    if (member != ranks.end() && *member == rank.rank)
+      ends[group] = {&state->reductions[group], uint32_t(member - ranks.begin())};
   }
   return std::unique_ptr<Transport>(
       std::make_unique<LocalTransport>(state->channels, std::move(ends), device));

@@ -47,6 +47,14 @@ TEST(DumpTest, PairsAreIndented) {
   EXPECT_THAT(text, HasSubstr("compute  forward"));
 }
 
+TEST(DumpTest, APhaseMayBeginBehindTheLastCommand) {
+  Program program = buildPipelines({.numRanks = 1, .numMicrobatches = 1});
+  program.shared.phaseNames.push_back("nothing left");
+  program.ranks[0].phases.push_back({1, uint32_t(program.ranks[0].commands.size())});
+  ASSERT_TRUE(toStatus(program, verifyProgram(program)).ok());
+  EXPECT_THAT(dumpProgram(program), testing::EndsWith("  phase \"nothing left\"\n"));
+}
+
 TEST(NamesTest, AreDistinct) {
   const auto distinct = [](unsigned count, auto getText) {
     std::set<std::string> names;

@@ -9,7 +9,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -212,6 +215,36 @@ TEST_F(FileTest, DirectoryMustNameSectionsInOrder) {
   const Bytes nothing(16, 0);
   EXPECT_THAT(read(serializeProgram(program.shared, {{0, nothing}})).message(),
               HasSubstr("section 1 is malformed"));
+}
+
+/// Adds to a number of the directory's entry `section` and makes the header's checksum fit again.
+Bytes changeEntry(Bytes bytes, size_t section, size_t place, int change, size_t numSections) {
+  bytes[kHeaderSize + section * kEntrySize + place] += uint8_t(change);
+  Bytes front(bytes.begin(), bytes.begin() + ptrdiff_t(kHeaderSize + numSections * kEntrySize));
+  std::fill_n(front.begin() + 24, 8, uint8_t(0));
+  const uint64_t checksum = XXH3_64bits(front.data(), front.size());
+  for (unsigned i = 0; i != 8; ++i)
+    bytes[24 + i] = uint8_t(checksum >> (8 * i));
+  return bytes;
+}
+
+TEST_F(FileTest, SectionsMustFillTheFile) {
+  const Program program = buildPipelines({.numRanks = 2, .numMicrobatches = 2});
+  const Bytes bytes = serialize(program);
+  constexpr size_t kOffset = 8, kSize = 16;
+  EXPECT_TRUE(read(changeEntry(bytes, 1, kOffset, 0, 3)).ok());
+  EXPECT_THAT(read(changeEntry(bytes, 1, kOffset, 8, 3)).message(),
+              HasSubstr("section 1 lies outside the file or leaves a gap"));
+  EXPECT_THAT(read(changeEntry(bytes, 1, kSize, 4, 3)).message(),
+              HasSubstr("section 1 lies outside the file or leaves a gap"));
+  EXPECT_THAT(read(changeEntry(bytes, 2, kSize, 8, 3)).message(),
+              HasSubstr("section 2 lies outside the file or leaves a gap"));
+  EXPECT_THAT(read(changeEntry(bytes, 2, kSize, -8, 3)).message(),
+              HasSubstr("the sections do not fill the file"));
+
+  Bytes tooMany = bytes;
+  tooMany[14] = 1;
+  EXPECT_THAT(read(tooMany).message(), HasSubstr("a directory of 65539 sections does not fit"));
 }
 
 } // namespace

@@ -62,6 +62,8 @@ TEST_P(RangeTest, IsRejected) {
 const Case kSharedCases[] = {
     {"NoRanks", [](S &s, R &) { s.numRanks = 0; }, "0 ranks, expected 1 to"},
     {"NoStages", [](S &s, R &) { s.numStages = 0; }, "0 stages, expected 1 to"},
+    {"StageOfNoPipeline", [](S &s, R &) { s.numStages = 1u << 24; },
+     "no pipeline has stage 3 of 16777216"},
     {"NoMicrobatches", [](S &s, R &) { s.numMicrobatches = 0; }, "0 micro-batches, expected"},
     {"PipelineTooLong", [](S &s, R &) { s.pipelines[0].numStages = 4; },
      "pipeline main has stages 0 to 3, the schedule has 3"},
@@ -123,6 +125,16 @@ const Case kRankCases[] = {
      "size group 1: expected a group below 1"},
     {"MoreSparesThanSlots", [](S &, R &r) { r.slotClasses[0].spares = 500; }, "500 of them spare"},
     {"HugeSlotClass", [](S &, R &r) { r.slotClasses[0].count = ~0u; }, "has 4294967295 slots"},
+    {"TooManySlotsInAll",
+     [](S &s, R &r) {
+       s.contract.numSizeGroups = 3;
+       const uint32_t most = uint32_t(r.launches.size() + r.transfers.size());
+       r.slotClasses.clear();
+       for (uint32_t group = 0; group != 3; ++group)
+         for (unsigned kind = 0; kind != kNumSlotKinds; ++kind)
+           r.slotClasses.push_back({SlotKind(kind), group, most, 0});
+     },
+     "in all classes together, expected at most"},
     {"PhaseWithoutName", [](S &, R &r) { r.phases[0].name = 4; }, "phase 4 of 1"},
     {"PhaseBehindTheEnd", [](S &, R &r) { r.phases[0].command = 100000; },
      "begins at command 100000"},
@@ -254,6 +266,41 @@ TEST(SizeGroupTest, SlotsAreOfTheGroupOfTheirStage) {
   program.shared.contract.sizeGroup = {0, 1};
   EXPECT_THAT(toStatus(program, verifyProgram(program)).message(),
               HasSubstr("slot 0 is of size group 0, stage 1 is of group 1"));
+}
+
+TEST(SpareRangeTest, TheSparesOfARankAreBounded) {
+  Program program = buildPipelines({.numRanks = 2});
+  program.shared.contract.numSizeGroups = 200;
+  std::vector<SlotClass> &classes = program.ranks[0].slotClasses;
+  for (uint32_t group = 1; group != 200; ++group)
+    for (unsigned kind = 0; kind != kNumSlotKinds; ++kind)
+      classes.push_back({SlotKind(kind), group, 1024, 1024});
+  EXPECT_THAT(toStatus(program, verifyRanges(program.shared, program.ranks[0])).message(),
+              HasSubstr("1426432 spare ones in all classes together, expected at most"));
+}
+
+/// Without training there is nothing to go backward, to sum or to step.
+TEST(ForwardOnlyRangeTest, IsRejected) {
+  const Program program =
+      buildPipelines({.numRanks = 2, .numMicrobatches = 8, .training = false, .mirrored = true});
+  ASSERT_TRUE(toStatus(program, verifyProgram(program)).ok());
+  const auto check = [&](const std::function<void(SharedInfo &, RankProgram &)> &breakIt) {
+    Program broken = program;
+    breakIt(broken.shared, broken.ranks[0]);
+    return toStatus(broken, verifyProgram(broken)).message();
+  };
+  EXPECT_THAT(
+      check([](S &, R &r) { firstLaunch(r, Function::Forward).function = Function::Backward; }),
+      HasSubstr("a backward in a program for forward only"));
+  EXPECT_THAT(check([](S &s, R &r) {
+                s.reduceGroups.push_back({{0, 1}});
+                r.streams.push_back({StreamKind::Reduce, 0});
+                r.reductions.push_back({0, 0});
+                r.commands.push_back({CommandOp::Reduce, uint16_t(r.streams.size() - 1), 0, 0});
+              }),
+              HasSubstr("a reduction in a program for forward only"));
+  EXPECT_THAT(check([](S &, R &r) { r.commands.push_back({CommandOp::Step, 0, 0, 0}); }),
+              HasSubstr("an optimizer step in a program for forward only"));
 }
 
 TEST(RankOrderTest, RanksAscend) {
