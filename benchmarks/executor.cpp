@@ -27,7 +27,10 @@ static void runNoop(benchmark::State &state) {
   if (!model)
     return state.SkipWithError(model.message().c_str());
   auto shared = std::make_shared<const runtime::Model>(std::move(*model));
-  std::shared_ptr<const runtime::Optimizer> optimizer = runtime::createSgd();
+  Result<std::unique_ptr<runtime::Optimizer>> created = runtime::createOptimizer("sgd");
+  if (!created)
+    return state.SkipWithError(created.message().c_str());
+  std::shared_ptr<const runtime::Optimizer> optimizer = std::move(*created);
 
   constexpr uint32_t kSteps = 200;
   uint64_t commands = 0;
@@ -49,10 +52,6 @@ static void runNoop(benchmark::State &state) {
   state.counters["cpu_ns_per_command"] = cpuSeconds * 1e9 / double(commands);
 }
 
-BENCHMARK(runNoop)
-    ->Args({8, 20})
-    ->Args({16, 64})
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(runNoop)->Args({8, 20})->Args({16, 64})->UseManualTime()->Unit(benchmark::kMicrosecond);
 
 BENCHMARK_MAIN();

@@ -8,78 +8,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/models/Math.h"
+#include "benchmarks/Products.h"
 
 #include "dualpipe/Runtime/Model.h"
 #include "dualpipe/Runtime/Numerics.h"
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <ctime>
 #include <string>
 
 using namespace dualpipe;
+using benchmarks::getCpuSeconds;
+using benchmarks::Products;
 using program::Function;
 using program::SlotKind;
 using runtime::AlignedBuffer;
 
 namespace {
-
-/// CPU time of this thread: what else runs on the machine does not count.
-double getCpuSeconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
-
-/// The six products of a block, as the model runs them.
-class Products {
-public:
-  Products(models::Real type, int64_t tokens, int64_t hidden) {
-    int64_t t = tokens, h = hidden, w = 4 * hidden;
-    size_t bytes = models::getBytes(type);
-    for (int64_t size : {t * h, t * w, w * h})
-      buffers.emplace_back(size_t(size) * bytes);
-    // Rows, columns, inner; buffers of A, B and C by size: 0 = [t, h], 1 = [t, w], 2 = weights.
-    add(type, {t, w, h, false, true, false}, 0, 2, 1);
-    add(type, {t, h, w, false, true, false}, 1, 2, 0);
-    add(type, {t, w, h, false, false, false}, 0, 2, 1);
-    add(type, {t, h, w, false, false, false}, 1, 2, 0);
-    add(type, {w, h, t, true, false, true}, 1, 0, 2);
-    add(type, {h, w, t, true, false, true}, 0, 1, 2);
-  }
-
-  std::string run() {
-    for (Entry &entry : entries)
-      if (Status status = entry.product->run(buffers[entry.a].data(), buffers[entry.b].data(),
-                                             buffers[entry.c].data(), scratch.data());
-          !status)
-        return status.message();
-    return problem;
-  }
-
-private:
-  struct Entry {
-    std::unique_ptr<models::MatrixProduct> product;
-    size_t a, b, c;
-  };
-  void add(models::Real type, const models::ProductShape &shape, size_t a, size_t b, size_t c) {
-    auto product = models::createMatrixProduct(type, shape);
-    if (!product) {
-      problem = product.message();
-      return;
-    }
-    if ((*product)->getScratchBytes() > scratch.size())
-      scratch = AlignedBuffer((*product)->getScratchBytes());
-    entries.push_back({std::move(*product), a, b, c});
-  }
-
-  std::vector<AlignedBuffer> buffers;
-  std::vector<Entry> entries;
-  AlignedBuffer scratch;
-  std::string problem;
-};
 
 /// One stage of the model with tensors for one micro-batch.
 class Stage {
