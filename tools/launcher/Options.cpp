@@ -7,7 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <iostream>
+#include <string>
+#include <system_error>
 
 namespace dualpipe::launcher {
 
@@ -23,6 +28,34 @@ static std::string describeModels() {
   return text;
 }
 
+/// Whole numbers in decimal, nothing else: CLI11 would take "010" for 8, and -1 for 2^64 - 1.
+static CLI::Validator makeWhole(uint64_t least, uint64_t most) {
+  const auto check = [=](std::string &text) {
+    uint64_t value = 0;
+    const char *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || stop != end || value < least || value > most)
+      return fmt::format("expected a whole number from {} to {}, got '{}'", least, most, text);
+    text = fmt::format("{}", value);
+    return std::string();
+  };
+  return CLI::Validator(check, "");
+}
+
+/// Finite numbers: NaN would pass any comparison with a bound.
+static CLI::Validator makeFinite(double least, double most) {
+  const auto check = [=](std::string &text) {
+    double value = 0;
+    const char *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end && std::isfinite(value) && value >= least &&
+        value <= most)
+      return std::string();
+    return fmt::format("expected a number from {} to {}, got '{}'", least, most, text);
+  };
+  return CLI::Validator(check, "");
+}
+
 static void addOptions(CLI::App &app, Options &options) {
   app.add_option("program", options.program, "The compiled program")->type_name("PROGRAM.dpx");
   app.add_option("--backend", options.backend, "Where to run: auto or cpu")
@@ -35,24 +68,29 @@ static void addOptions(CLI::App &app, Options &options) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--steps", options.steps, "Training steps")
-      ->check(CLI::Range(1u, 1u << 24))
+      ->transform(makeWhole(1, 1u << 24))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Seed of weights and data")->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of weights and data")
+      ->transform(makeWhole(0, UINT64_MAX))
+      ->capture_default_str();
   app.add_option("--optimizer", options.optimizer, "How weights are updated: sgd")
       ->capture_default_str();
-  app.add_option("--lr", options.learningRate, "Learning rate")->capture_default_str();
+  app.add_option("--lr", options.learningRate, "Learning rate")
+      ->check(makeFinite(-1e9, 1e9))
+      ->capture_default_str();
   app.add_flag("--check", options.check,
                "Replay the run without a pipeline and compare losses, gradients and weights bit "
                "for bit");
   app.add_option("--timeout", options.timeoutSeconds,
                  "Stop when nothing moves for so long, and say what each rank waits for")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e9))
+      ->check(makeFinite(0.001, 1e9))
       ->capture_default_str();
   app.add_option("--jitter", options.jitterSeed,
                  "Pause at random before commands of every stream, to shake out what depends on "
                  "timing")
-      ->type_name("SEED");
+      ->type_name("SEED")
+      ->transform(makeWhole(0, UINT64_MAX));
   app.add_flag("--json", options.json, "Print the results as JSON");
   app.add_flag("--dump", options.dump, "Print the program instead of running it");
   app.add_flag("--devices", options.devices, "List the devices of this machine");

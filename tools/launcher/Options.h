@@ -10,6 +10,7 @@
 
 namespace dualpipe::launcher {
 
+/// What the user asked for; the values are the defaults.
 struct Options {
   std::string program;
   std::string backend = "auto";
