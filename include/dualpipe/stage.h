@@ -6,8 +6,9 @@
  * this interface alike.
  *
  * Rules
- *   - Calls for different stages may run at the same time, on different threads.
- *     Calls for one copy of one stage never do.
+ *   - Calls for different stages, and for different copies of one stage (each has
+ *     parameters of its own, on a rank of its own), may run at the same time, on
+ *     different threads. Calls for one copy of one stage never do.
  *   - A function computes on `call->stream` of `call->device` only. On the CPU
  *     `stream` is NULL and the function has finished when it returns. On CUDA it
  *     is a `CUstream`; a function may fork from it and must join it again,
@@ -34,7 +35,8 @@ extern "C" {
 #endif
 
 /* Raised when a field changes its meaning or its place. Fields are only added
- * at the end of a struct, and every struct carries its size. */
+ * at the end of a struct, and a struct carries its size, but for two that never
+ * grow: dp_tensor_spec and dp_step_state. */
 #define DP_STAGE_ABI_VERSION 1
 #define DP_MAX_DIMS 8
 
