@@ -34,7 +34,12 @@ Status Executor::allocateSlots() {
     const size_t bytes =
         parts.model->getSlotBytes(parts.shared->contract, slotClass.kind, slotClass.sizeGroup);
     strides.push_back(alignTensor(bytes));
-    slotBytes += strides.back() * slotClass.count;
+    size_t classBytes = 0;
+    if (__builtin_mul_overflow(strides.back(), size_t(slotClass.count), &classBytes) ||
+        __builtin_add_overflow(slotBytes, classBytes, &slotBytes))
+      return Status::failure(fmt::format("the slots of rank {} are larger than memory can be: {} "
+                                         "of {} bytes",
+                                         parts.rank->rank, slotClass.count, strides.back()));
   }
   Result<void *> arena = parts.device->allocate(slotBytes);
   if (!arena.ok())
@@ -55,8 +60,11 @@ Status Executor::allocateCalls() {
     for (const Command &command : parts.rank->commands)
       if (command.op == CommandOp::Pair)
         numCalls = std::max(numCalls, command.arg);
-  const size_t bytes = alignTensor(parts.model->getMaxWorkspaceBytes());
-  workspaceBytes = bytes * numCalls;
+  const size_t bytes = parts.model->getMaxWorkspaceBytes();
+  if (__builtin_mul_overflow(bytes, size_t(numCalls), &workspaceBytes))
+    return Status::failure(fmt::format("the workspaces of rank {} are larger than memory can be: "
+                                       "{} of {} bytes",
+                                       parts.rank->rank, numCalls, bytes));
   Result<void *> workspace = parts.device->allocate(workspaceBytes);
   if (!workspace.ok())
     return workspace.getStatus();

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
@@ -20,7 +21,7 @@ namespace dualpipe::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long threads may take to notice that a timed-out run has been stopped.
+/// How long threads may take to notice that a run has failed and been stopped.
 static constexpr std::chrono::seconds kGrace{2};
 
 static double getProcessSeconds() {
@@ -40,18 +41,19 @@ struct Session::State : FailureSink {
         SessionOptions givenOptions)
       : program(std::move(givenProgram)), model(std::move(givenModel)),
         optimizer(std::move(givenOptimizer)), options(std::move(givenOptions)),
-        hub(program->shared), finishedRanks(options.training.numSteps, 0),
-        stepEnds(options.training.numSteps) {}
+        hub(program->shared) {}
 
   struct Rank {
     std::unique_ptr<CpuDevice> device;
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Executor> executor;
-    std::span<StageCopy> copies;
+    RankMemory memory;
   };
 
   Status prepare();
   Status prepareRank(const program::RankProgram &rankProgram);
+  std::span<StageCopy> findCopies(uint32_t rank);
+  RankMemory measureMemory(const Executor &executor, std::span<const StageCopy> copies) const;
   void fail(Status status) override;
   void runRank(uint32_t rank);
   void finishStep(uint32_t step);
@@ -92,13 +94,19 @@ Status Session::State::prepare() {
                                        program->ranks.size(), shared.numRanks));
   if (Status status = model->checkProgram(shared); !status.ok())
     return status;
+  Result<std::vector<double>> losses =
+      createLosses(options.training.numSteps, shared.numMicrobatches);
+  if (!losses.ok())
+    return losses.getStatus();
+  result.losses = std::move(*losses);
+  finishedRanks.resize(options.training.numSteps, 0);
+  stepEnds.resize(options.training.numSteps);
   Result<std::vector<StageCopy>> copies =
       createCopies(*model, *optimizer, shared, options.training.seed);
   if (!copies.ok())
     return copies.getStatus();
   result.copies = std::move(*copies);
   result.numMicrobatches = shared.numMicrobatches;
-  result.losses.resize(size_t(options.training.numSteps) * shared.numMicrobatches, 0.0);
   ranks.reserve(shared.numRanks);
   for (const program::RankProgram &rank : program->ranks)
     if (Status status = prepareRank(rank); !status.ok())
@@ -114,21 +122,34 @@ Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
     return transport.getStatus();
   rank.transport = std::move(*transport);
 
-  // Copies are in the order of their ranks.
-  size_t begin = 0, end = 0;
-  while (begin != result.copies.size() && result.copies[begin].getRank() < rankProgram.rank)
-    ++begin;
-  for (end = begin; end != result.copies.size(); ++end)
-    if (result.copies[end].getRank() != rankProgram.rank)
-      break;
-  rank.copies = std::span(result.copies).subspan(begin, end - begin);
+  const std::span<StageCopy> copies = findCopies(rankProgram.rank);
   Result<std::unique_ptr<Executor>> executor =
       Executor::create({&program->shared, &rankProgram, model.get(), optimizer.get(),
-                        rank.device.get(), rank.transport.get(), this, rank.copies});
+                        rank.device.get(), rank.transport.get(), this, copies});
   if (!executor.ok())
     return executor.getStatus();
   rank.executor = std::move(*executor);
+  rank.memory = measureMemory(*rank.executor, copies);
   return Status::success();
+}
+
+/// Copies are in the order of their ranks.
+std::span<StageCopy> Session::State::findCopies(uint32_t rank) {
+  const auto begin =
+      std::partition_point(result.copies.begin(), result.copies.end(),
+                           [&](const StageCopy &copy) { return copy.getRank() < rank; });
+  const auto end = std::partition_point(
+      begin, result.copies.end(), [&](const StageCopy &copy) { return copy.getRank() == rank; });
+  return {begin, end};
+}
+
+RankMemory Session::State::measureMemory(const Executor &executor,
+                                         std::span<const StageCopy> copies) const {
+  RankMemory memory{executor.getSlotBytes(), 0, executor.getWorkspaceBytes()};
+  for (const StageCopy &copy : copies)
+    memory.parameters += copy.getParamBuffer().size() * (1 + optimizer->getStateFactor()) +
+                         copy.getGradBuffer().size();
+  return memory;
 }
 
 void Session::State::fail(Status status) {
@@ -249,13 +270,8 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::
 
 std::vector<RankMemory> Session::getMemory() const {
   std::vector<RankMemory> memory;
-  for (const State::Rank &rank : state->ranks) {
-    RankMemory bytes{rank.executor->getSlotBytes(), 0, rank.executor->getWorkspaceBytes()};
-    for (const StageCopy &copy : rank.copies)
-      bytes.parameters += copy.getParamBuffer().size() * (1 + state->optimizer->getStateFactor()) +
-                          copy.getGradBuffer().size();
-    memory.push_back(bytes);
-  }
+  for (const State::Rank &rank : state->ranks)
+    memory.push_back(rank.memory);
   return memory;
 }
 

@@ -15,8 +15,7 @@ using program::CommandOp;
 using program::kNone;
 
 Watchdog::Watchdog(double timeoutSeconds)
-    : timeout(timeoutSeconds),
-      interval(std::clamp<int64_t>(int64_t(timeoutSeconds * 1000 / 8), 5, 500)),
+    : timeout(timeoutSeconds), interval(int64_t(std::clamp(timeoutSeconds * 1000 / 8, 5.0, 500.0))),
       lastChange(Clock::now()) {}
 
 static bool isSame(const DevicePosition &a, const DevicePosition &b) {

@@ -10,7 +10,9 @@
 #include <dnnl.hpp>
 #include <omp.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace dualpipe::models {
 namespace {
@@ -97,6 +99,7 @@ public:
         getAttributes(false), getEngine());
     dnnl::eltwise_backward::primitive_desc down(dnnl::eltwise_backward::desc(kGelu, vector, vector),
                                                 getAttributes(false), getEngine(), up);
+    scratchBytes = std::max(up.scratchpad_desc().get_size(), down.scratchpad_desc().get_size());
     forwardPrimitive = dnnl::eltwise_forward(up);
     backwardPrimitive = dnnl::eltwise_backward(down);
   }
@@ -110,6 +113,9 @@ public:
                                        {DNNL_ARG_DIFF_DST, wrap(vector, gradOut)},
                                        {DNNL_ARG_DIFF_SRC, wrap(vector, gradIn)}});
   }
+
+  /// What the primitives would need and are not given.
+  size_t getScratchBytes() const { return scratchBytes; }
 
 private:
   static Status execute(const dnnl::primitive &primitive,
@@ -125,6 +131,7 @@ private:
   }
 
   dnnl::memory::desc vector;
+  size_t scratchBytes = 0;
   dnnl::primitive forwardPrimitive, backwardPrimitive;
 };
 
@@ -142,7 +149,11 @@ Result<std::unique_ptr<MatrixProduct>> createOneDnnProduct(const ProductShape &s
 Result<std::unique_ptr<Gelu>> createOneDnnGelu(int64_t numElements) {
   SingleThread single;
   try {
-    return std::unique_ptr<Gelu>(std::make_unique<OneDnnGelu>(numElements));
+    auto gelu = std::make_unique<OneDnnGelu>(numElements);
+    if (gelu->getScratchBytes() != 0)
+      return Status::failure("this oneDNN needs a scratchpad for GELU, expected none; build with "
+                             "-DDUALPIPE_PLAIN_MATH=ON");
+    return std::unique_ptr<Gelu>(std::move(gelu));
   } catch (const dnnl::error &error) {
     return describe("GELU", error);
   }

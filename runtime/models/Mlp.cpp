@@ -78,7 +78,7 @@ Result<MlpSettings> readMlpSettings(const dp_model_config &config) {
     return Status::failure(
         fmt::format("cannot split {} layers into {} stages; set layers to a multiple of {}",
                     settings.layers, stages, stages));
-  // Beyond this a tensor's bytes need not fit a signed 32-bit row count in the libraries.
+  // The widest tensor has at most 2^30 elements: the math libraries index with 32 signed bits.
   if (settings.batch * settings.seq > (int64_t(1) << 30) / (4 * settings.hidden))
     return Status::failure(
         fmt::format("batch * seq * 4 * hidden is {}, expected at most {}; make one of them smaller",
@@ -92,7 +92,6 @@ Result<std::unique_ptr<Mlp>> Mlp::create(const dp_model_config &config) {
     return settings.getStatus();
   std::unique_ptr<Mlp> mlp(new Mlp());
   mlp->settings = *settings;
-  mlp->numStages = config.num_stages;
   MlpLayout &layout = mlp->layout;
   layout.tokens = settings->batch * settings->seq;
   layout.hidden = settings->hidden;

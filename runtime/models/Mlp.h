@@ -84,7 +84,6 @@ private:
 
   MlpSettings settings;
   MlpLayout layout{};
-  uint32_t numStages = 0;
   size_t scratchBytes = 0;
   // The six products of a block; the weight gradients overwrite or accumulate.
   std::unique_ptr<MatrixProduct> up, down, gradWide, gradNarrow, gradW1[2], gradW2[2];

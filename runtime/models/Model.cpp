@@ -11,10 +11,13 @@ namespace dualpipe::runtime {
 
 using program::SlotKind;
 
-namespace {
+/// More than the memory of any machine, in bytes: sums and products of what a model says stay far
+/// from an overflow.
+static constexpr size_t kMaxBytes = size_t(1) << 46;
+static constexpr uint32_t kMaxParams = 1u << 20;
 
-const char *describeKind(unsigned kind) {
-  switch (SlotKind(kind)) {
+const char *describeKind(SlotKind kind) {
+  switch (kind) {
   case SlotKind::Input:
     return "input";
   case SlotKind::Output:
@@ -33,26 +36,6 @@ const char *describeKind(unsigned kind) {
   return "unknown tensor";
 }
 
-const char *describeFunction(program::Function function) {
-  switch (function) {
-  case program::Function::LoadInput:
-    return "load_input";
-  case program::Function::LoadLabels:
-    return "load_labels";
-  case program::Function::Forward:
-    return "forward";
-  case program::Function::Backward:
-    return "backward";
-  case program::Function::BackwardInput:
-    return "backward_input";
-  case program::Function::BackwardWeight:
-    return "backward_weight";
-  }
-  return "unknown function";
-}
-
-} // namespace
-
 Result<size_t> Model::checkSpec(uint32_t stage, const std::string &what,
                                 const dp_tensor_spec &spec) const {
   auto complain = [&](const std::string &problem) {
@@ -67,7 +50,7 @@ Result<size_t> Model::checkSpec(uint32_t stage, const std::string &what,
   for (int32_t i = 0; i < spec.ndim; ++i) {
     if (spec.shape[i] < 0)
       return complain(fmt::format("has a negative extent, {}", spec.shape[i]));
-    if (__builtin_mul_overflow(bytes, size_t(spec.shape[i]), &bytes) || bytes > (size_t(1) << 46))
+    if (__builtin_mul_overflow(bytes, size_t(spec.shape[i]), &bytes) || bytes > kMaxBytes)
       return complain("is larger than memory can be");
   }
   return bytes;
@@ -80,16 +63,35 @@ Status Model::readStage(uint32_t stage) {
     spec = {};
     if (api->tensor(model.get(), stage, dp_tensor_kind(kind), &spec) != DP_OK)
       return Status::failure(fmt::format("model '{}': cannot describe the {} of stage {}", name,
-                                         describeKind(kind), stage));
+                                         describeKind(SlotKind(kind)), stage));
     info.bytes[kind] = 0;
     if (!spec.present)
       continue;
-    Result<size_t> bytes = checkSpec(stage, fmt::format("the {}", describeKind(kind)), spec);
+    Result<size_t> bytes =
+        checkSpec(stage, fmt::format("the {}", describeKind(SlotKind(kind))), spec);
     if (!bytes)
       return bytes.getStatus();
     info.bytes[kind] = *bytes;
   }
-  info.params.resize(api->num_params(model.get(), stage));
+  if (Status status = readParams(stage); !status)
+    return status;
+  info.workspace = api->workspace_size(model.get(), stage);
+  if (info.workspace > kMaxBytes)
+    return Status::failure(fmt::format("model '{}': the workspace of stage {}, {} bytes, is larger "
+                                       "than memory can be",
+                                       name, stage, info.workspace));
+  return Status::success();
+}
+
+Status Model::readParams(uint32_t stage) {
+  Stage &info = stages[stage];
+  const uint32_t numParams = api->num_params(model.get(), stage);
+  if (numParams > kMaxParams)
+    return Status::failure(fmt::format("model '{}': stage {} has {} parameters, expected at most "
+                                       "{}",
+                                       name, stage, numParams, kMaxParams));
+  info.params.resize(numParams);
+  size_t total = 0;
   for (uint32_t index = 0; index < info.params.size(); ++index) {
     info.params[index] = {};
     if (api->param(model.get(), stage, index, &info.params[index]) != DP_OK)
@@ -98,8 +100,12 @@ Status Model::readStage(uint32_t stage) {
     Result<size_t> bytes = checkSpec(stage, fmt::format("parameter {}", index), info.params[index]);
     if (!bytes)
       return bytes.getStatus();
+    total += alignTensor(*bytes);
+    if (total > kMaxBytes)
+      return Status::failure(fmt::format("model '{}': the parameters of stage {} are together "
+                                         "larger than memory can be",
+                                         name, stage));
   }
-  info.workspace = api->workspace_size(model.get(), stage);
   return Status::success();
 }
 
@@ -130,7 +136,7 @@ size_t Model::getMaxWorkspaceBytes() const {
   size_t bytes = 0;
   for (const Stage &stage : stages)
     bytes = std::max(bytes, stage.workspace);
-  return bytes;
+  return alignTensor(bytes);
 }
 
 Status Model::checkContract(const program::Contract &compiled) const {
@@ -153,7 +159,7 @@ Status Model::checkContract(const program::Contract &compiled) const {
         return Status::failure(fmt::format(
             "model '{}' reads the {} in {}, which the program does not keep until then; compile "
             "the schedule with the contract of the model",
-            name, describeKind(kind), half.function));
+            name, describeKind(SlotKind(kind)), half.function));
   return Status::success();
 }
 
@@ -221,7 +227,7 @@ Status Model::finish(dp_status status, const char *function, const StageCall &ca
 
 Status Model::run(program::Function function, StageCall &call) const {
   dp_status status = getFunction(function)(model.get(), &call.get());
-  return status == DP_OK ? Status::success() : finish(status, describeFunction(function), call);
+  return status == DP_OK ? Status::success() : finish(status, program::getName(function), call);
 }
 
 Status Model::runFused(StageCall *const *calls, const program::Function *functions,

@@ -13,7 +13,6 @@ namespace {
 /// Plain gradient descent, without momentum.
 class Sgd : public Optimizer {
 public:
-  const char *getName() const override { return "sgd"; }
   uint32_t getStateFactor() const override { return 0; }
   Status step(StageCopy &copy, const dp_step_state &state) const override {
     return descend(copy, state.learning_rate);

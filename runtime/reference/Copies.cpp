@@ -1,12 +1,24 @@
-//===- Copies.cpp - the copies of stages that a program needs ----------------===//
+//===- Copies.cpp - what a training needs: copies of stages, room for losses -===//
 
 #include "runtime/reference/Copies.h"
 
 #include "dualpipe/Runtime/Reference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace dualpipe::runtime {
+
+Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobatches) {
+  const uint64_t count = uint64_t(numSteps) * numMicrobatches;
+  if (count > kMaxLosses)
+    return Status::failure(
+        fmt::format("{} steps of {} micro-batches have {} losses, expected at most {}; run fewer "
+                    "steps",
+                    numSteps, numMicrobatches, count, kMaxLosses));
+  return std::vector<double>(count, 0.0);
+}
 
 std::vector<std::pair<uint32_t, uint32_t>> listCopies(const program::SharedInfo &shared) {
   std::vector<std::pair<uint32_t, uint32_t>> copies;

@@ -91,12 +91,11 @@ Status PlainStep::prepare(const Replay &start) {
 }
 
 Status PlainStep::run() {
-  for (uint32_t microbatch = 0; microbatch < shared.numMicrobatches; ++microbatch)
-    for (const program::PipelineInfo &pipeline : shared.pipelines)
-      if (microbatch >= pipeline.firstMicrobatch &&
-          microbatch - pipeline.firstMicrobatch < pipeline.numMicrobatches)
-        if (Status status = runMicrobatch(pipeline, microbatch); !status)
-          return status;
+  // Pipelines stand in the order of their micro-batches.
+  for (const program::PipelineInfo &pipeline : shared.pipelines)
+    for (uint32_t i = 0; i < pipeline.numMicrobatches; ++i)
+      if (Status status = runMicrobatch(pipeline, pipeline.firstMicrobatch + i); !status)
+        return status;
   return Status::success();
 }
 
@@ -136,7 +135,8 @@ void PlainStep::bindTensors(Function function, uint32_t stage, bool first, bool 
   uint32_t reads = model.getContract().backward_reads;
   if (function == Function::LoadInput || forward || (backward && reads & DP_READS(DP_INPUT)))
     bind(SlotKind::Input, stage, SlotKind::Input);
-  if (function == Function::LoadLabels || (last && forward))
+  if (function == Function::LoadLabels ||
+      (last && (forward || (backward && reads & DP_READS(DP_LABELS)))))
     bind(SlotKind::Labels, stage, SlotKind::Labels);
   if (!last && (forward || (backward && reads & DP_READS(DP_OUTPUT))))
     bind(SlotKind::Output, stage + 1, SlotKind::Input);

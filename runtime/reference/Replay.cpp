@@ -100,7 +100,7 @@ private:
   Status advance(uint32_t rank, bool &advanced);
   Status runLaunches(uint32_t rank, const Action &action);
   Status runReduction(const RankState &state, const Action &action, bool &advanced);
-  bool isReady(const RankState &state, const Action &action, std::string &missing) const;
+  bool isReady(const RankState &state, const Action &action, std::string *missing = nullptr) const;
   /// Whether a member of a group stands at the reduction of this stage.
   bool standsAtReduction(uint32_t rank, uint32_t group, uint32_t stage) const;
   Status describeStall() const;
@@ -133,7 +133,10 @@ Status Replayer::prepare() {
     return copies.getStatus();
   replay.result.copies = std::move(*copies);
   replay.result.numMicrobatches = shared.numMicrobatches;
-  replay.result.losses.assign(size_t(options.numSteps) * shared.numMicrobatches, 0.0);
+  Result<std::vector<double>> losses = createLosses(options.numSteps, shared.numMicrobatches);
+  if (!losses)
+    return losses.getStatus();
+  replay.result.losses = std::move(*losses);
   return Status::success();
 }
 
@@ -185,8 +188,7 @@ Status Replayer::advance(uint32_t rank, bool &advanced) {
   const Action &action = state.actions[state.next];
   if (action.op == CommandOp::Reduce)
     return runReduction(state, action, advanced);
-  std::string missing;
-  if (!isReady(state, action, missing))
+  if (!isReady(state, action))
     return Status::success();
   advanced = true;
   ++state.next;
@@ -199,7 +201,7 @@ Status Replayer::advance(uint32_t rank, bool &advanced) {
   return call ? takeStep(model, optimizer, **copy, **call) : call.getStatus();
 }
 
-bool Replayer::isReady(const RankState &state, const Action &action, std::string &missing) const {
+bool Replayer::isReady(const RankState &state, const Action &action, std::string *missing) const {
   if (action.op != CommandOp::Launch)
     return true;
   for (uint32_t index : action.args)
@@ -278,7 +280,7 @@ Status Replayer::describeStall() const {
       missing = fmt::format("the other members of the reduction of stage {}",
                             state.program->reductions[action.args[0]].stage);
     else
-      isReady(state, action, missing);
+      isReady(state, action, &missing);
     text += fmt::format("{} rank {} waits for {}", told ? "," : "", rank, missing);
     ++told;
   }

@@ -19,26 +19,6 @@ template <typename Visit> void forEachRole(const Launch &launch, Visit visit) {
       visit(SlotKind(role));
 }
 
-const char *describeRole(SlotKind role) {
-  switch (role) {
-  case SlotKind::Input:
-    return "input";
-  case SlotKind::Output:
-    return "output";
-  case SlotKind::GradOutput:
-    return "output gradient";
-  case SlotKind::GradInput:
-    return "input gradient";
-  case SlotKind::Saved:
-    return "saved context";
-  case SlotKind::WeightContext:
-    return "weight context";
-  case SlotKind::Labels:
-    return "labels";
-  }
-  return "value";
-}
-
 } // namespace
 
 bool writesRole(Function function, SlotKind role) {
@@ -81,14 +61,15 @@ void ReplayValues::expect(const Launch &launch) {
   });
 }
 
-bool ReplayValues::isReady(const Launch &launch, std::string &missing) const {
+bool ReplayValues::isReady(const Launch &launch, std::string *missing) const {
   bool ready = true;
   forEachRole(launch, [&](SlotKind role) {
     if (!ready || writesRole(launch.function, role) || live.count(getKey(launch, role)))
       return;
     ready = false;
-    missing = fmt::format("the {} of stage {}, micro-batch {}", describeRole(role), launch.stage,
-                          launch.microbatch);
+    if (missing)
+      *missing = fmt::format("the {} of stage {}, micro-batch {}", describeKind(role), launch.stage,
+                             launch.microbatch);
   });
   return ready;
 }
@@ -96,8 +77,19 @@ bool ReplayValues::isReady(const Launch &launch, std::string &missing) const {
 Status ReplayValues::bind(const Launch &launch, StageCall &call) {
   Status status = Status::success();
   forEachRole(launch, [&](SlotKind role) {
-    AlignedBuffer &value = live[getKey(launch, role)];
-    if (writesRole(launch.function, role)) {
+    const Key key = getKey(launch, role);
+    const bool writes = writesRole(launch.function, role);
+    const auto [use, isFirst] = bound.try_emplace(key, writes);
+    if (!status.ok() || (!isFirst && (writes || use->second))) {
+      if (status.ok())
+        status = Status::failure(fmt::format(
+            "the calls of a pair depend on each other: two use the {} of stage {}, micro-batch {}, "
+            "and one of them writes it",
+            describeKind(role), launch.stage, launch.microbatch));
+      return;
+    }
+    AlignedBuffer &value = live[key];
+    if (writes) {
       size_t bytes = model.getBytes(launch.stage, role);
       auto &pool = spare[bytes];
       if (pool.empty()) {
@@ -109,7 +101,7 @@ Status ReplayValues::bind(const Launch &launch, StageCall &call) {
       if (!value.ok())
         status = Status::failure(fmt::format("the check has not enough memory for the {} of stage "
                                              "{}, micro-batch {}: {} bytes",
-                                             describeRole(role), launch.stage, launch.microbatch,
+                                             describeKind(role), launch.stage, launch.microbatch,
                                              bytes));
     }
     call.bind(role, value.data());
@@ -120,6 +112,7 @@ Status ReplayValues::bind(const Launch &launch, StageCall &call) {
 void ReplayValues::release(const Launch &launch) {
   forEachRole(launch, [&](SlotKind role) {
     Key key = getKey(launch, role);
+    bound.erase(key);
     auto reads = readsLeft.find(key);
     if (!writesRole(launch.function, role))
       --reads->second;

@@ -31,9 +31,11 @@ public:
 
   /// Counts the reads of a launch, once per step, before anything runs.
   void expect(const program::Launch &launch);
-  /// Whether everything that the launch reads exists. If not, `missing` says what does not.
-  bool isReady(const program::Launch &launch, std::string &missing) const;
-  /// Binds what the launch reads and makes what it writes.
+  /// Whether everything that the launch reads exists. If not, `missing` says what does not, where
+  /// it is given.
+  bool isReady(const program::Launch &launch, std::string *missing = nullptr) const;
+  /// Binds what the launch reads and makes what it writes. Several launches may be bound before
+  /// they are released; fails where one of them writes what another uses.
   Status bind(const program::Launch &launch, StageCall &call);
   /// Lets go of what the launch was the last to read, or wrote for nobody.
   void release(const program::Launch &launch);
@@ -47,6 +49,7 @@ private:
   const Model &model;
   std::unordered_map<Key, AlignedBuffer> live; // never iterated
   std::unordered_map<Key, uint32_t> readsLeft; // never iterated
+  std::unordered_map<Key, bool> bound;         // until released: whether it is written
   std::map<size_t, std::vector<AlignedBuffer>> spare;
 };
 

@@ -17,6 +17,7 @@
 
 namespace dualpipe::runtime {
 
+/// How a CPU device waits.
 struct CpuDeviceOptions {
   /// How often a compute thread looks at what it waits for before it sleeps.
   /// More than 0 pays only where the machine has cores to spare.
@@ -39,8 +40,6 @@ public:
             const CpuDeviceOptions &options);
   ~CpuDevice() override;
 
-  const char *getName() const override { return "cpu"; }
-  DLDevice getDLDevice() const override { return {kDLCPU, 0}; }
   Result<void *> allocate(size_t bytes) override;
   void beginStep() override;
   Status launch(uint32_t stream, uint32_t command, LaunchFunction function, void *context) override;

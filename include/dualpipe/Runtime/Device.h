@@ -36,13 +36,12 @@ struct DevicePosition {
   uint64_t progress = 0;
 };
 
-/// One rank's place of execution. All calls but `getPosition` and `abort` come
-/// from the rank's own thread.
+/// One rank's place of execution. `allocate` comes from the thread that prepares
+/// the run, before the rank's own thread exists; all other calls but
+/// `getPosition` and `abort` come from the rank's own.
 class Device {
 public:
   virtual ~Device() = default;
-  virtual const char *getName() const = 0;
-  virtual DLDevice getDLDevice() const = 0;
 
   /// Zeroed memory, aligned to kTensorAlignment, that lives as long as the
   /// device. Fails where memory runs out. 0 bytes give null.

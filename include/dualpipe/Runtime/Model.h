@@ -24,6 +24,9 @@ namespace dualpipe::runtime {
 
 class StageCall;
 
+/// "input", "output gradient", ... for messages.
+const char *describeKind(program::SlotKind kind);
+
 /// What a model is made from.
 struct ModelOptions {
   /// A built-in model ("mlp", "noop") or the path of a plug-in: whatever has a '/' or ends in
@@ -42,8 +45,8 @@ Result<std::pair<std::string, std::string>> parseSetting(const std::string &text
 /// The built-in models, by name in alphabetical order.
 const std::vector<const dp_model_api *> &getBuiltinModels();
 
-/// A model that was split into stages, with what it says of itself read once. Move-only. Calls may
-/// come from several threads, as stage.h allows.
+/// A model that was split into stages, with what it says of itself read once. Can be moved from,
+/// never assigned to. Calls may come from several threads, as stage.h allows.
 class Model {
 public:
   /// Fails with a message for the user: an unknown name, a file that is no plug-in or has another
@@ -51,6 +54,10 @@ public:
   static Result<Model> create(const ModelOptions &options);
   /// The same for functions that are at hand. `api` must outlive the model.
   static Result<Model> create(const dp_model_api &api, const ModelOptions &options);
+
+  Model(Model &&) = default;
+  /// Member by member it would close the library before the model that came from it goes.
+  Model &operator=(Model &&) = delete;
 
   const std::string &getName() const { return name; }
   uint32_t getNumStages() const { return uint32_t(stages.size()); }
@@ -77,7 +84,7 @@ public:
   }
   /// Bytes of scratch that any function of the stage needs.
   size_t getWorkspaceBytes(uint32_t stage) const { return stages[stage].workspace; }
-  /// The most over all stages: enough for every call of a thread.
+  /// The most over all stages, rounded up to kTensorAlignment: what every call is given.
   size_t getMaxWorkspaceBytes() const;
 
   /// Whether a program that was compiled for `shared.contract` keeps alive what this model reads,
@@ -112,6 +119,7 @@ private:
                               std::shared_ptr<void> library);
   Status readStages(uint32_t numStages);
   Status readStage(uint32_t stage);
+  Status readParams(uint32_t stage);
   Result<size_t> checkSpec(uint32_t stage, const std::string &what,
                            const dp_tensor_spec &spec) const;
   Function getFunction(program::Function function) const;
@@ -220,7 +228,6 @@ private:
 class Optimizer {
 public:
   virtual ~Optimizer() = default;
-  virtual const char *getName() const = 0;
   /// How many state tensors each parameter needs.
   virtual uint32_t getStateFactor() const = 0;
   virtual Status step(StageCopy &copy, const dp_step_state &state) const = 0;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dualpipe::runtime {
@@ -39,6 +40,11 @@ struct TrainingResult {
   /// gradients of the last step after their reduction.
   std::vector<StageCopy> copies;
 };
+
+/// Room for a loss per step and micro-batch, zeroed. Fails where that is more than kMaxLosses.
+Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobatches);
+/// One GiB of losses.
+inline constexpr uint64_t kMaxLosses = uint64_t(1) << 27;
 
 /// The copies that a program needs: (rank, stage), ascending, from the placements of its pipelines.
 std::vector<std::pair<uint32_t, uint32_t>> listCopies(const program::SharedInfo &shared);

@@ -23,6 +23,7 @@ struct StepReport {
   double seconds = 0; ///< from the end of the step before, or the start, to the end of this one
 };
 
+/// How a program runs. `timeoutSeconds` is a finite number above 0.
 struct SessionOptions {
   TrainingOptions training;
   /// Without progress on any rank for so long the run is stopped.
@@ -61,7 +62,7 @@ public:
                                                  SessionOptions options);
   ~Session();
 
-  /// Bytes by rank.
+  /// Bytes by rank, before the run as after it.
   std::vector<RankMemory> getMemory() const;
   /// Commands that all ranks together run in a step.
   uint64_t getNumCommands() const;

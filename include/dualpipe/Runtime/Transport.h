@@ -16,7 +16,6 @@ namespace dualpipe::runtime {
 class Transport {
 public:
   virtual ~Transport() = default;
-  virtual const char *getName() const = 0;
 
   /// A send may block its stream until the receive is posted.
   virtual Status send(uint32_t stream, uint32_t command, uint32_t channel, const void *data,

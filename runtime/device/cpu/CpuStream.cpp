@@ -27,13 +27,17 @@ void resume(Waiter &waiter, Worklist &work) {
     work.push(static_cast<CpuStream &>(waiter));
 }
 
-void Jitter::pause() {
+uint32_t Jitter::draw() {
   // A 64-bit xorshift: cheap, and the same on every machine.
   state ^= state << 13;
   state ^= state >> 7;
   state ^= state << 17;
-  if ((state >> 62) == 0)
-    std::this_thread::sleep_for(std::chrono::microseconds((state >> 20) % (maxMicroseconds + 1)));
+  return (state >> 62) == 0 ? uint32_t((state >> 20) % (uint64_t(maxMicroseconds) + 1)) : 0;
+}
+
+void Jitter::pause() {
+  if (const uint32_t microseconds = draw())
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
 }
 
 void CpuStream::issue(const Operation &operation, Worklist &work) {

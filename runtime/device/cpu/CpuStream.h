@@ -12,6 +12,8 @@
 
 #include "Waiting.h"
 
+#include "runtime/models/CounterRandom.h"
+
 #include <cstddef>
 #include <vector>
 
@@ -35,15 +37,23 @@ class Jitter {
 public:
   Jitter() = default;
   Jitter(uint64_t seed, uint32_t maxMicroseconds)
-      : state(seed | 1), maxMicroseconds(maxMicroseconds) {}
+      : state(mixSeed(seed)), maxMicroseconds(maxMicroseconds) {}
   /// Pauses one time in four, up to the maximum.
   void maybePause() {
     if (maxMicroseconds != 0)
       pause();
   }
 
+  /// How long the next pause is, in microseconds; mostly 0.
+  uint32_t draw();
+
 private:
   void pause();
+  /// Neighbouring seeds give unrelated sequences; a xorshift never leaves 0.
+  static uint64_t mixSeed(uint64_t seed) {
+    const uint64_t mixed = models::mixBits(seed + models::kGoldenGamma);
+    return mixed == 0 ? models::kGoldenGamma : mixed;
+  }
 
   uint64_t state = 1;
   uint32_t maxMicroseconds = 0;

@@ -47,12 +47,12 @@ dp_status tensor(const dp_model *, uint32_t stage, dp_tensor_kind kind, dp_tenso
     out->shape[0] = getFakeBehaviour().oddOutput;
   return getFakeBehaviour().failing == "tensor" ? DP_ERROR : DP_OK;
 }
-uint32_t numParams(const dp_model *, uint32_t) { return 1; }
+uint32_t numParams(const dp_model *, uint32_t) { return getFakeBehaviour().numParams; }
 dp_status param(const dp_model *, uint32_t, uint32_t, dp_tensor_spec *out) {
   *out = getFakeBehaviour().param;
   return getFakeBehaviour().failing == "param" ? DP_ERROR : DP_OK;
 }
-size_t workspaceSize(const dp_model *, uint32_t) { return 16; }
+size_t workspaceSize(const dp_model *, uint32_t) { return getFakeBehaviour().workspace; }
 
 double &getParam(dp_call *call) { return *static_cast<double *>(call->params[0]->data); }
 
@@ -69,6 +69,7 @@ dp_status loadLabels(dp_model *, dp_call *call) {
   return note("load_labels", call);
 }
 dp_status forward(dp_model *, dp_call *call) {
+  getFakeBehaviour().workspaceSizes.push_back(call->workspace_size);
   double out = *getValue(call, DP_INPUT) + getParam(call);
   set(call, DP_SAVED, out);
   set(call, DP_OUTPUT, out);
@@ -87,6 +88,8 @@ void accumulate(dp_call *call) {
   *grad = before + call->microbatch + 1;
 }
 dp_status backward(dp_model *, dp_call *call) {
+  if (getValue(call, DP_LABELS))
+    ++getFakeBehaviour().backwardsWithLabels;
   handBack(call);
   accumulate(call);
   return note("backward", call);

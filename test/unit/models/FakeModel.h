@@ -29,7 +29,11 @@ struct FakeBehaviour {
                           1};
   dp_tensor_spec param = {{kDLFloat, 64, 1}, 1, 1, {1}};
   dp_tensor_spec tensor = {{kDLFloat, 64, 1}, 1, 1, {1}};
-  int64_t oddOutput = 0; ///< extent of the output of stage 0, where not 0
+  uint32_t numParams = 1;
+  size_t workspace = 16;
+  int backwardsWithLabels = 0;        ///< full backwards of a last stage that were given the labels
+  std::vector<size_t> workspaceSizes; ///< what forwards were given
+  int64_t oddOutput = 0;              ///< extent of the output of stage 0, where not 0
   std::vector<std::string> log;
 };
 

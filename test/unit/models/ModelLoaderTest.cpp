@@ -4,6 +4,7 @@
 #include "TestSupport.h"
 
 #include <fstream>
+#include <type_traits>
 
 using namespace dualpipe;
 using namespace dualpipe::runtime;
@@ -25,6 +26,9 @@ TEST(ModelLoader, KnowsTheBuiltinModels) {
             "path");
   EXPECT_EQ(getCreateError("mlp", {}, 0), "model 'mlp': expected at least one stage, got 0");
 }
+
+/// Assigned to, it would close its library before the model that came from it goes.
+static_assert(std::is_move_constructible_v<Model> && !std::is_move_assignable_v<Model>);
 
 TEST(ModelLoader, SplitsSettings) {
   auto setting = parseSetting("a=b=c");
@@ -105,6 +109,20 @@ TEST_F(FakeModelTest, DescriptionsAreChecked) {
   fake.param.ndim = 2;
   fake.param.shape[0] = fake.param.shape[1] = int64_t(1) << 40;
   EXPECT_EQ(getError(), "model 'fake': parameter 0 of stage 0 is larger than memory can be");
+}
+
+TEST_F(FakeModelTest, SumsOfWhatAModelSaysAreBounded) {
+  fake.numParams = ~0u;
+  EXPECT_EQ(getError(),
+            "model 'fake': stage 0 has 4294967295 parameters, expected at most 1048576");
+  fake.numParams = 3;
+  fake.param.shape[0] = int64_t(1) << 42;
+  EXPECT_EQ(getError(),
+            "model 'fake': the parameters of stage 0 are together larger than memory can be");
+  fake = {};
+  fake.workspace = ~size_t(0);
+  EXPECT_EQ(getError(), "model 'fake': the workspace of stage 0, 18446744073709551615 bytes, is "
+                        "larger than memory can be");
 }
 
 TEST_F(FakeModelTest, AFailingCallNamesItsPlace) {

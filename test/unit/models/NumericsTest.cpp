@@ -79,7 +79,6 @@ TEST(Numerics, DescentFollowsTheGradient) {
   }
   auto optimizer = createOptimizer("sgd");
   ASSERT_TRUE(optimizer);
-  EXPECT_STREQ((*optimizer)->getName(), "sgd");
   ASSERT_TRUE((*optimizer)->step(copy, {0, 0, 0.5}).ok());
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(params[i], float(i - 1));

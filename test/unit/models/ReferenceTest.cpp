@@ -199,6 +199,50 @@ TEST_F(FakeReferenceTest, PairsRunFusedWhereTheModelCan) {
   EXPECT_EQ(run.result.losses, other.result.losses);
 }
 
+TEST_F(FakeReferenceTest, CallsOfAPairMustNotDependOnEachOther) {
+  api = makeFullFakeApi();
+  ProgramBuilder builder(1, 1, 2);
+  builder.pipeline(0, 2, {0}).pair(0, {{F, 0, 0}, {F, 0, 0}});
+  EXPECT_EQ(getError(builder.take()),
+            "the calls of a pair depend on each other: two use the saved context of stage 0, "
+            "micro-batch 0, and one of them writes it");
+
+  // Two loads for nobody: the second has nothing left to let go of.
+  Program program = makeOneRank();
+  auto &rank = program.ranks[0];
+  for (uint32_t i = 0; i < rank.launches.size(); ++i)
+    if (rank.launches[i].function == Function::LoadLabels) {
+      rank.launches[i].microbatch = 2;
+      rank.commands = {{program::CommandOp::Pair, 0, 2, 0},
+                       {program::CommandOp::Launch, 0, i, 0},
+                       {program::CommandOp::Launch, 0, i, 0}};
+    }
+  EXPECT_THAT(getError(program), testing::HasSubstr("two use the labels of stage 0"));
+}
+
+TEST_F(FakeReferenceTest, BackwardsReadLabelsWhereTheContractSaysSo) {
+  Program program = makeOneRank();
+  Model model = makeFake(program);
+  Replay run = runReplay(model, program);
+  ASSERT_TRUE(runPlain(model, program.shared, run, {1, 1, 0.1}));
+  EXPECT_EQ(fake.backwardsWithLabels, 0);
+  fake.contract.backward_reads |= DP_READS(DP_LABELS);
+  program.shared.contract.backwardReads |= 1u << unsigned(program::SlotKind::Labels);
+  Model reading = makeFake(program);
+  ASSERT_TRUE(runPlain(reading, program.shared, run, {1, 1, 0.1}));
+  EXPECT_EQ(fake.backwardsWithLabels, 3);
+}
+
+/// The executor gives the same: Session takes getMaxWorkspaceBytes as it is.
+TEST_F(FakeReferenceTest, EveryCallHasTheSameWorkspace) {
+  Program program = makeOneRank();
+  Model model = makeFake(program);
+  EXPECT_EQ(model.getMaxWorkspaceBytes(), 64u);
+  Replay run = runReplay(model, program);
+  ASSERT_TRUE(runPlain(model, program.shared, run, {1, 1, 0.1}));
+  EXPECT_THAT(fake.workspaceSizes, testing::Each(64u));
+}
+
 TEST_F(FakeReferenceTest, FailuresOfTheModelEndTheReplay) {
   fake.failing = "backward";
   EXPECT_EQ(getError(makeOneRank()),
@@ -290,12 +334,11 @@ TEST(ReplayValues, EverythingIsLetGo) {
   size_t most = 0;
   // Rank by rank, as far as each goes, until both are through.
   size_t next[2] = {0, 0};
-  std::string missing;
   for (bool moved = true; moved;) {
     moved = false;
     for (int rank = 0; rank < 2; ++rank)
       while (next[rank] < program.ranks[rank].launches.size() &&
-             values.isReady(program.ranks[rank].launches[next[rank]], missing)) {
+             values.isReady(program.ranks[rank].launches[next[rank]])) {
         const auto &launch = program.ranks[rank].launches[next[rank]++];
         StageFixture &stage = rank == 0 ? first : second;
         stage.call.begin(stage.copy, launch, true);

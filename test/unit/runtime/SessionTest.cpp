@@ -5,11 +5,13 @@
 
 #include "dualpipe/Program/Verify.h"
 #include "dualpipe/Runtime/Session.h"
+#include "runtime/device/cpu/CpuStream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 using namespace dualpipe;
 using namespace dualpipe::program;
@@ -177,6 +179,36 @@ TEST_F(SessionTest, MemoryIsThatOfTheSlots) {
   EXPECT_EQ(memory[0].slots, 2u * 4 * 64);
   EXPECT_EQ(memory[0].parameters, 2u * 64);
   EXPECT_EQ(memory[0].workspace, 64u);
+}
+
+TEST_F(SessionTest, MemoryIsKnownAfterTheRunToo) {
+  auto session = makeSession(buildPipelines({.numRanks = 3}), makeOptions());
+  ASSERT_TRUE(session.ok()) << session.message();
+  ASSERT_TRUE((*session)->run().ok()); // the report takes the copies with it
+  for (const RankMemory &memory : (*session)->getMemory())
+    EXPECT_EQ(memory.parameters, 2u * 64);
+}
+
+TEST_F(SessionTest, TooManyLossesAreRejected) {
+  const Program program = buildPipelines({.numRanks = 1, .numMicrobatches = 1024});
+  EXPECT_EQ(makeSession(program, makeOptions(1u << 24)).message(),
+            "16777216 steps of 1024 micro-batches have 17179869184 losses, expected at most "
+            "134217728; run fewer steps");
+  const Result<Replay> replayed =
+      replay(*makeModel(program), program, *makeOptimizer(), makeOptions(1u << 24).training);
+  EXPECT_THAT(replayed.message(), HasSubstr("run fewer steps"));
+}
+
+TEST(JitterTest, NeighbouringSeedsPauseDifferently) {
+  std::set<std::vector<uint32_t>> sequences;
+  for (uint64_t seed = 0; seed != 100; ++seed) {
+    Jitter jitter(seed, 1000);
+    std::vector<uint32_t> sequence(64);
+    for (uint32_t &pause : sequence)
+      pause = jitter.draw();
+    sequences.insert(sequence);
+  }
+  EXPECT_EQ(sequences.size(), 100u);
 }
 
 TEST_F(SessionTest, FailingStageFunctionStopsEveryRank) {
