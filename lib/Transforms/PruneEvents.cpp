@@ -1,8 +1,10 @@
 //===- PruneEvents.cpp - waits that others imply ----------------------------===//
 //
 // Every stream has a clock: for each stream of the rank, how many of its
-// commands have finished before the stream's next one begins. A record keeps
-// the clock of its stream, a wait merges the record's clock into its own stream.
+// commands have finished before the stream's next one begins. A wait that stays
+// counts as a command: what is recorded after it says more than what is recorded
+// before it. A record keeps the clock of its stream, a wait merges the record's
+// clock into its own stream.
 // A wait whose record lies within the clock says nothing new. Waits that stand
 // together before one command are judged together, so that the strongest stay.
 //
@@ -32,7 +34,7 @@ public:
   FailureOr<PrunedEvents> run();
 
 private:
-  /// A record: its stream, and how many commands of it come before.
+  /// A record: its stream, and how many commands and waits of it come before.
   struct Event {
     uint32_t stream;
     uint32_t time;
@@ -51,7 +53,7 @@ private:
   stream::ProgramOp program;
   size_t numStreams;
   std::vector<uint32_t> clocks;
-  std::vector<uint32_t> issued; ///< by stream: commands so far
+  std::vector<uint32_t> issued; ///< by stream: commands so far, with the waits that stay
   std::vector<SmallVector<stream::WaitOp, 4>> pending;
   std::vector<Event> events;
   std::vector<uint32_t> eventClocks;
@@ -126,6 +128,7 @@ void EventPruner::settleWaits(uint32_t stream) {
     const uint32_t *eventClock = &eventClocks[getEvent(wait).clock];
     for (size_t other = 0; other < numStreams; ++other)
       clock[other] = std::max(clock[other], eventClock[other]);
+    ++issued[stream];
   }
   waits.clear();
 }

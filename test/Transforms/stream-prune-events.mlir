@@ -94,3 +94,31 @@ stream.program 0 of @twice streams [<compute>, <recv act from 1>] slots [input 1
   stream.wait %a on 0
   stream.step on 0 stage 0
 }
+
+// -----
+
+// A wait between two records: the second one says more than the first, with no
+// command between them. Stream 2 may not forget the receive on stream 1.
+// CHECK-LABEL: stream.program 0 of @wait_between
+stream.program 0 of @wait_between streams [<compute>, <recv act from 1>, <send act to 1>] slots [input 1, output 1] {
+  // CHECK: stream.recv act on 1
+  // CHECK-NEXT: %[[W:.+]] = stream.record on 1
+  stream.recv act on 1 stage 1 mb 0 from 1 slot 0
+  %w = stream.record on 1
+  // CHECK-NEXT: stream.step on 0 stage 0
+  // CHECK-NEXT: %[[E:.+]] = stream.record on 0
+  // CHECK-NEXT: stream.wait %[[W]] on 0
+  // CHECK-NEXT: %[[F:.+]] = stream.record on 0
+  stream.step on 0 stage 0
+  %e = stream.record on 0
+  stream.wait %w on 0
+  %f = stream.record on 0
+  // CHECK-NEXT: stream.wait %[[E]] on 2
+  // CHECK-NEXT: stream.send act on 2 stage 2 mb 0
+  stream.wait %e on 2
+  stream.send act on 2 stage 2 mb 0 to 1 slot 1
+  // CHECK-NEXT: stream.wait %[[F]] on 2
+  // CHECK-NEXT: stream.send act on 2 stage 2 mb 1
+  stream.wait %f on 2
+  stream.send act on 2 stage 2 mb 1 to 1 slot 0
+}
