@@ -146,6 +146,9 @@ void RankInterpreter::executeFused(const FusedStmt &stmt) {
   if (numMembers < 2 && findings.size() == faultsBefore)
     error(stmt.loc,
           "rank " + Twine(*rank) + ": 'fused' takes 2 or more ops, got " + Twine(numMembers));
+  if (numMembers > world.limits.maxFusedOps)
+    error(stmt.loc, "rank " + Twine(*rank) + ": 'fused' takes at most " +
+                        Twine(world.limits.maxFusedOps) + " ops, got " + Twine(numMembers));
   closeGroup(begin);
 }
 

@@ -243,22 +243,8 @@ void TreePrinter::printIf(const IfStmt &stmt) {
   print(stmt.elseBlock);
 }
 
-static StringRef getSpelling(OpKind kind) {
-  switch (kind) {
-  case OpKind::Forward:
-    return "fwd";
-  case OpKind::Backward:
-    return "bwd";
-  case OpKind::BackwardInput:
-    return "bwd_input";
-  case OpKind::BackwardWeight:
-    return "bwd_weight";
-  }
-  return "";
-}
-
 void TreePrinter::print(const OpStmt &op) {
-  line(getSpelling(op.op));
+  line(getKeyword(op.op));
   if (op.chunk) {
     os << ' ';
     print(*op.chunk);

@@ -3,9 +3,9 @@
 #include "dualpipe/Schedule/Checker.h"
 #include "dualpipe/Schedule/Relaxation.h"
 
+#include <algorithm>
 #include <fmt/format.h>
-#include <map>
-#include <set>
+#include <unordered_map>
 
 using namespace dualpipe;
 
@@ -18,6 +18,12 @@ constexpr size_t kMaxFindings = 20;
 std::string describe(OpKind kind, uint32_t stage, uint32_t mb) {
   return fmt::format("{} of stage {}, micro-batch {}", getKeyword(kind), stage, mb);
 }
+
+/// An op where its rank is stuck, and the op whose product it needs.
+struct Wait {
+  OpRef op;
+  OpRef producer;
+};
 
 class Checker {
 public:
@@ -35,8 +41,8 @@ public:
     if (sink.numErrors() == before)
       checkCycles();
     if (findings > kMaxFindings)
-      sink.error(schedule.loc, fmt::format("{} more findings of this kind are not shown",
-                                           findings - kMaxFindings));
+      sink.error(schedule.loc,
+                 fmt::format("{} more findings are not shown", findings - kMaxFindings));
     return std::move(index);
   }
 
@@ -68,10 +74,13 @@ private:
   void checkMembers(uint32_t rank, size_t a, size_t b);
   void checkCycles();
 
-  // Graph of groups, for cycles only.
-  std::vector<OpRef> getPredecessors(OpRef group) const;
-  OpRef groupOf(OpRef op) const;
-  std::vector<OpRef> findCycleThrough(OpRef start) const;
+  // Cycles. `stuck` is the first op of each rank that can never run.
+  std::vector<std::vector<Wait>> findWaits(const std::vector<size_t> &stuck) const;
+  static std::vector<Wait> findCycleThrough(uint32_t start, size_t shorterThan,
+                                            const std::vector<std::vector<Wait>> &waits);
+  std::vector<Note> explainCycle(const std::vector<Wait> &cycle,
+                                 const std::vector<size_t> &stuck) const;
+  void reportCycle(const std::vector<Wait> &cycle, const std::vector<size_t> &stuck);
 
   const Schedule &schedule;
   OpIndex index;
@@ -249,87 +258,96 @@ void Checker::checkMembers(uint32_t rank, size_t a, size_t b) {
 // S4: cycles
 //===----------------------------------------------------------------------===//
 
-OpRef Checker::groupOf(OpRef op) const {
-  const RankOrder &order = schedule.ranks[op.rank];
-  if (order.group[op.op] != RankOrder::kAlone)
-    while (op.op > 0 && order.group[op.op - 1] == order.group[op.op])
-      --op.op;
-  return op;
-}
-
-std::vector<OpRef> Checker::getPredecessors(OpRef group) const {
-  std::vector<OpRef> result;
-  const RankOrder &order = schedule.ranks[group.rank];
-  for (size_t op = group.op, end = order.groupEnd(group.op); op != end; ++op)
-    if (OpRef producer = index.getProducer(group.rank, op); producer.isValid())
-      result.push_back(groupOf(producer));
-  if (group.op > 0)
-    result.push_back(groupOf({group.rank, group.op - 1}));
-  return result;
-}
-
-/// Breadth first against the edges, so the first way back is a shortest cycle
-/// through `start`. Each op of the result waits for the next; empty where there
-/// is none.
-std::vector<OpRef> Checker::findCycleThrough(OpRef start) const {
-  auto key = [](OpRef ref) { return std::pair(ref.rank, ref.op); };
-  std::map<std::pair<uint32_t, uint32_t>, OpRef> waiter;
-  std::vector<OpRef> queue{start};
-  for (size_t i = 0; i != queue.size(); ++i) {
-    OpRef at = queue[i];
-    for (OpRef predecessor : getPredecessors(at)) {
-      if (predecessor == start) {
-        std::vector<OpRef> cycle;
-        for (; !(at == start); at = waiter[key(at)])
-          cycle.push_back(at);
-        cycle.push_back(start);
-        return {cycle.rbegin(), cycle.rend()};
-      }
-      if (waiter.emplace(key(predecessor), at).second)
-        queue.push_back(predecessor);
+/// What keeps each stuck rank where it stands: products that another rank, or the
+/// rank itself further on, has not made.
+std::vector<std::vector<Wait>> Checker::findWaits(const std::vector<size_t> &stuck) const {
+  std::vector<std::vector<Wait>> waits(schedule.numRanks);
+  for (uint32_t rank = 0; rank != schedule.numRanks; ++rank) {
+    if (stuck[rank] == schedule.ranks[rank].size())
+      continue;
+    size_t end = schedule.ranks[rank].groupEnd(stuck[rank]);
+    for (size_t op = stuck[rank]; op != end; ++op) {
+      OpRef producer = index.getProducer(rank, op);
+      if (producer.isValid() && producer.op >= stuck[producer.rank])
+        waits[rank].push_back({{rank, uint32_t(op)}, producer});
     }
+  }
+  return waits;
+}
+
+/// The waits of a cycle through `start` that is shorter than the given length, or
+/// nothing. Breadth first, so the first way back is the shortest through `start`.
+std::vector<Wait> Checker::findCycleThrough(uint32_t start, size_t shorterThan,
+                                            const std::vector<std::vector<Wait>> &waits) {
+  std::unordered_map<uint32_t, Wait> reachedBy;
+  std::vector<uint32_t> frontier{start};
+  for (size_t length = 1; length < shorterThan && !frontier.empty(); ++length) {
+    std::vector<uint32_t> next;
+    for (uint32_t rank : frontier)
+      for (const Wait &wait : waits[rank])
+        if (reachedBy.try_emplace(wait.producer.rank, wait).second)
+          next.push_back(wait.producer.rank);
+    frontier = std::move(next);
+    if (!reachedBy.count(start))
+      continue;
+    std::vector<Wait> cycle;
+    for (uint32_t rank = start; cycle.empty() || rank != start; rank = cycle.back().op.rank)
+      cycle.push_back(reachedBy.at(rank));
+    return {cycle.rbegin(), cycle.rend()};
   }
   return {};
 }
 
+/// A rank that is stuck stands before everything that follows in its order, so one
+/// wait per rank tells the whole story: a cycle over few ranks is a short one.
 void Checker::checkCycles() {
   std::vector<size_t> stuck = visitInDependenceOrder(index, [](uint32_t, size_t, size_t) {});
-  std::vector<OpRef> shortest;
+  std::vector<std::vector<Wait>> waits = findWaits(stuck);
+  std::vector<Wait> shortest;
+  size_t shorterThan = schedule.numRanks + 1;
   for (uint32_t rank = 0; rank != schedule.numRanks; ++rank) {
-    if (stuck[rank] == schedule.ranks[rank].size())
+    std::vector<Wait> cycle = findCycleThrough(rank, shorterThan, waits);
+    if (cycle.empty())
       continue;
-    std::vector<OpRef> cycle = findCycleThrough({rank, uint32_t(stuck[rank])});
-    if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size()))
-      shortest = std::move(cycle);
+    shorterThan = cycle.size();
+    shortest = std::move(cycle);
   }
-  if (shortest.empty())
-    return;
+  if (!shortest.empty())
+    reportCycle(shortest, stuck);
+}
 
-  auto explain = [&](size_t i) {
-    OpRef op = shortest[i], next = shortest[(i + 1) % shortest.size()];
-    // A group is shown by the member that the edge concerns.
-    const char *why = op.rank == next.rank ? "which stands before it on rank" : "on rank";
-    for (size_t m = op.op, end = schedule.ranks[op.rank].groupEnd(op.op); m != end; ++m) {
-      OpRef producer = index.getProducer(op.rank, m);
-      if (producer.isValid() && groupOf(producer) == next) {
-        op.op = m;
-        next = producer;
-        why = "on rank";
-        break;
-      }
-    }
-    return Note{getLoc(op), fmt::format("rank {}: {} waits for {} {} {}", op.rank, describe(op),
-                                        describe(next), why, next.rank)};
-  };
+/// A note for each wait, and for each run of program order from a product back to
+/// where its rank stands.
+std::vector<Checker::Note> Checker::explainCycle(const std::vector<Wait> &cycle,
+                                                 const std::vector<size_t> &stuck) const {
+  std::vector<Note> notes;
+  for (size_t i = 0; i != cycle.size(); ++i) {
+    auto [op, producer] = cycle[i];
+    notes.emplace_back(getLoc(op), fmt::format("rank {}: {} waits for {} on rank {}", op.rank,
+                                               describe(op), describe(producer), producer.rank));
+    OpRef next = cycle[(i + 1) % cycle.size()].op;
+    if (producer.op >= schedule.ranks[next.rank].groupEnd(stuck[next.rank]))
+      notes.emplace_back(getLoc(producer),
+                         fmt::format("rank {0}: {1} waits for {2} which stands before it on rank "
+                                     "{0}",
+                                     next.rank, describe(producer), describe(next)));
+  }
+  return notes;
+}
+
+void Checker::reportCycle(const std::vector<Wait> &cycle, const std::vector<size_t> &stuck) {
+  std::vector<Note> notes = explainCycle(cycle, stuck);
   ++findings;
   Diagnostic &diagnostic = sink.error(
-      getLoc(shortest[0]),
+      notes.front().first,
       fmt::format("S4: the schedule cannot finish: {} ops wait for each other in a circle",
-                  shortest.size()));
-  for (size_t i = 0; i != shortest.size(); ++i) {
-    Note note = explain(i);
-    diagnostic.note(note.first, note.second);
-  }
+                  notes.size()));
+  size_t shown = std::min(notes.size(), kMaxFindings);
+  for (size_t i = 0; i != shown; ++i)
+    diagnostic.note(notes[i].first, notes[i].second);
+  if (shown != notes.size())
+    diagnostic.note(notes[shown].first,
+                    fmt::format("{} more ops of the circle are not shown", notes.size() - shown));
 }
 
 OpIndex dualpipe::checkSchedule(const Schedule &schedule, DiagnosticSink &sink) {

@@ -2,8 +2,11 @@
 
 #include "dualpipe/Schedule/Costs.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <functional>
+#include <limits>
 #include <set>
 
 using namespace dualpipe;
@@ -31,6 +34,28 @@ Ticks Costs::getGroup(const RankOrder &order, size_t begin, size_t end) const {
   return sum;
 }
 
+static std::string printTicks(Ticks ticks) {
+  std::string text =
+      fmt::format("{}.{:06}", ticks / Costs::kTicksPerUnit, ticks % Costs::kTicksPerUnit);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.')
+    text.pop_back();
+  return text;
+}
+
+/// No time of a timeline is later than all ops and transfers one after the other;
+/// the optimizer steps stand at up to twice that.
+Status Costs::checkRange(const Schedule &schedule) const {
+  constexpr Ticks kLatest = std::numeric_limits<Ticks>::max() / 4;
+  Ticks longest = std::max({fwd, get(OpKind::Backward), bwdInput, bwdWeight, fused.value_or(0)});
+  uint64_t numOps = std::max<uint64_t>(schedule.getNumOps(), 1);
+  if (static_cast<uint64_t>(kLatest) / numOps >= static_cast<uint64_t>(longest + transfer))
+    return Status::success();
+  return Status::failure(fmt::format("{} ops of up to {} and transfers of {} are too long to plan "
+                                     "with, expected times in a larger unit",
+                                     numOps, printTicks(longest), printTicks(transfer)));
+}
+
 /// "18.522" as ticks. Whole and fractional part are read as integers.
 static std::optional<Ticks> parseTicks(std::string_view text) {
   size_t dot = text.find('.');
@@ -49,13 +74,44 @@ static std::optional<Ticks> parseTicks(std::string_view text) {
   return ticks;
 }
 
-static std::string printTicks(Ticks ticks) {
-  std::string text =
-      fmt::format("{}.{:06}", ticks / Costs::kTicksPerUnit, ticks % Costs::kTicksPerUnit);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.')
-    text.pop_back();
-  return text;
+/// The entry for one name; null for an unknown name.
+static std::function<void(Ticks)> findEntry(Costs &costs, std::string_view name) {
+  if (name == "fwd")
+    return [&](Ticks ticks) { costs.fwd = ticks; };
+  if (name == "bwd")
+    return [&](Ticks ticks) { costs.bwd = ticks; };
+  if (name == "bwd_input")
+    return [&](Ticks ticks) { costs.bwdInput = ticks; };
+  if (name == "bwd_weight")
+    return [&](Ticks ticks) { costs.bwdWeight = ticks; };
+  if (name == "fused")
+    return [&](Ticks ticks) { costs.fused = ticks; };
+  if (name == "transfer")
+    return [&](Ticks ticks) { costs.transfer = ticks; };
+  return {};
+}
+
+/// Reads one NAME=VALUE.
+static Status parseItem(Costs &costs, std::string_view item, std::set<std::string_view> &seen) {
+  size_t equals = item.find('=');
+  if (equals == item.npos)
+    return Status::failure(fmt::format("expected NAME=VALUE in the costs, got '{}'", item));
+  std::string_view name = item.substr(0, equals), value = item.substr(equals + 1);
+  std::function<void(Ticks)> set = findEntry(costs, name);
+  if (!set)
+    return Status::failure(fmt::format("unknown cost '{}', expected fwd, bwd, bwd_input, "
+                                       "bwd_weight, fused or transfer",
+                                       name));
+  std::optional<Ticks> ticks = parseTicks(value);
+  if (!ticks)
+    return Status::failure(fmt::format(
+        "cost '{}' is '{}', expected a decimal number with at most six places", name, value));
+  if (!seen.insert(name).second)
+    return Status::failure(fmt::format("cost '{}' is given twice", name));
+  if (name != "transfer" && *ticks == 0)
+    return Status::failure(fmt::format("cost '{}' is {}, expected more than 0", name, value));
+  set(*ticks);
+  return Status::success();
 }
 
 Result<Costs> Costs::parse(std::string_view text) {
@@ -63,39 +119,13 @@ Result<Costs> Costs::parse(std::string_view text) {
   std::set<std::string_view> seen;
   while (!text.empty()) {
     size_t comma = text.find(',');
-    std::string_view item = text.substr(0, comma);
-    text = comma == text.npos ? "" : text.substr(comma + 1);
-
-    size_t equals = item.find('=');
-    if (equals == item.npos)
-      return Status::failure(fmt::format("expected NAME=VALUE in the costs, got '{}'", item));
-    std::string_view name = item.substr(0, equals), value = item.substr(equals + 1);
-    std::optional<Ticks> ticks = parseTicks(value);
-    if (!ticks)
-      return Status::failure(fmt::format(
-          "cost '{}' is '{}', expected a decimal number with at most six places", name, value));
-    if (!seen.insert(name).second)
-      return Status::failure(fmt::format("cost '{}' is given twice", name));
-
-    bool isTransfer = name == "transfer";
-    if (!isTransfer && *ticks == 0)
-      return Status::failure(fmt::format("cost '{}' is {}, expected more than 0", name, value));
-    if (name == "fwd")
-      costs.fwd = *ticks;
-    else if (name == "bwd")
-      costs.bwd = *ticks;
-    else if (name == "bwd_input")
-      costs.bwdInput = *ticks;
-    else if (name == "bwd_weight")
-      costs.bwdWeight = *ticks;
-    else if (name == "fused")
-      costs.fused = *ticks;
-    else if (isTransfer)
-      costs.transfer = *ticks;
-    else
-      return Status::failure(fmt::format("unknown cost '{}', expected fwd, bwd, bwd_input, "
-                                         "bwd_weight, fused or transfer",
-                                         name));
+    if (Status status = parseItem(costs, text.substr(0, comma), seen); !status)
+      return status;
+    if (comma == text.npos)
+      break;
+    text.remove_prefix(comma + 1);
+    if (text.empty())
+      return Status::failure("expected a cost after the last comma");
   }
   return costs;
 }

@@ -48,6 +48,8 @@ struct Limits {
   uint32_t maxRanks = uint32_t(1) << 16;
   /// Stages times micro-batches, summed over the pipelines.
   uint64_t maxForwards = uint64_t(1) << 26;
+  /// Ops of one fused group; they are compared in pairs.
+  uint32_t maxFusedOps = 64;
   /// Steps of evaluation (about one per node of the syntax tree) for the set-up
   /// and for each rank.
   uint64_t maxSteps = uint64_t(1) << 25;

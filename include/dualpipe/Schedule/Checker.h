@@ -15,8 +15,9 @@
 namespace dualpipe {
 
 /// Checks S1 to S4 on `schedule` and reports every finding (a bounded number of
-/// them) to `sink`. Time is linear in the ops; finding a shortest cycle once S4
-/// is broken may take longer.
+/// them) to `sink`. Time is linear in the ops, but for fused groups, whose members
+/// are compared in pairs. A cycle is shown over as few ranks as there can be, with
+/// a run of program order on one rank as one step.
 ///
 ///   S1  every (stage, micro-batch) runs forward exactly once, on the rank that
 ///       the placement of its pipeline names

@@ -37,6 +37,10 @@ struct Costs {
   /// The cost of the ops [begin, end) of `order`, one group.
   Ticks getGroup(const RankOrder &order, size_t begin, size_t end) const;
 
+  /// Fails where the times of `schedule` could add up to more than a timeline can
+  /// hold.
+  Status checkRange(const Schedule &schedule) const;
+
   /// Reads "fwd=1,bwd=2,bwd_input=1,bwd_weight=1,fused=3,transfer=0"; any
   /// subset, decimals with up to six places. Fails on an unknown or repeated
   /// name, on a compute cost that is not positive, on a negative transfer.

@@ -107,6 +107,15 @@ TEST(LimitsTest, ManyErrors) {
   EXPECT_EQ(compileProgram(faults).numErrors, 30u);
 }
 
+TEST(LimitsTest, LargeFusedGroups) {
+  auto fuse = [](unsigned ops) {
+    return compile(programOf("fused { repeat " + std::to_string(ops) + " { fwd p } }"),
+                   sized(1, 100));
+  };
+  EXPECT_TRUE(fuse(64).ok) << fuse(64).findings;
+  expectMessage(fuse(65), "rank 0: 'fused' takes at most 64 ops, got 65");
+}
+
 TEST(LimitsTest, LargeFiles) {
   Options options = sized(1, 1);
   options.limits.maxFileBytes = 100;

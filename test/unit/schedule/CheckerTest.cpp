@@ -171,6 +171,49 @@ TEST(Checker, S4ThroughAFusedGroup) {
             "S4: the schedule cannot finish: 2 ops wait for each other in a circle");
 }
 
+TEST(Checker, S4FoldsRunsOfProgramOrder) {
+  // Rank 0 wants the gradient of each micro-batch before it starts the next; rank 1
+  // runs all forwards first.
+  constexpr int kMicrobatches = 300;
+  std::string lines[2];
+  for (int mb = 0; mb != kMicrobatches; ++mb) {
+    std::string number = std::to_string(mb) + " ";
+    lines[0] += "0F" + number + "0B" + number;
+    lines[1] += "1F" + number;
+  }
+  for (int mb = 0; mb != kMicrobatches; ++mb)
+    lines[1] += "1B" + std::to_string(mb) + " ";
+  std::vector<Diagnostic> found =
+      check(makeSchedule({makePipeline("main", {0, 1}, 0, kMicrobatches)}, {lines[0], lines[1]}));
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_EQ(found[0].notes.size(), 4u);
+  EXPECT_EQ(found[0].notes[1].message,
+            "rank 1: bwd of stage 1, micro-batch 0 waits for fwd of stage 1, micro-batch 1 which "
+            "stands before it on rank 1");
+}
+
+TEST(Checker, S4BoundsTheNotesOfACycle) {
+  // A ring: each rank wants what the rank before it sends only after its own receive.
+  auto makeRing = [](uint32_t ranks) {
+    std::vector<Pipeline> pipelines;
+    std::vector<std::string> lines;
+    for (uint32_t rank = 0; rank != ranks; ++rank) {
+      pipelines.push_back(
+          makePipeline("p" + std::to_string(rank), {rank, (rank + 1) % ranks}, rank, 1));
+      std::string own = std::to_string(rank), before = std::to_string((rank + ranks - 1) % ranks);
+      lines.push_back("1F" + before + " 0F" + own + " 1B" + before + " 0B" + own);
+    }
+    return makeSchedule(pipelines, lines);
+  };
+  EXPECT_EQ(check(makeRing(3)).at(0).notes.size(), 6u);
+  std::vector<Diagnostic> found = check(makeRing(30));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].message,
+            "S4: the schedule cannot finish: 60 ops wait for each other in a circle");
+  ASSERT_EQ(found[0].notes.size(), 21u);
+  EXPECT_EQ(found[0].notes.back().message, "40 more ops of the circle are not shown");
+}
+
 TEST(Checker, CountsWhatItDoesNotShow) {
   std::string forwards;
   for (int mb = 0; mb != 40; ++mb)
@@ -178,7 +221,7 @@ TEST(Checker, CountsWhatItDoesNotShow) {
   Schedule schedule = makeSchedule({makePipeline("main", {0}, 0, 40)}, {forwards});
   std::vector<Diagnostic> found = check(schedule);
   ASSERT_EQ(found.size(), 21u);
-  EXPECT_EQ(found.back().message, "20 more findings of this kind are not shown");
+  EXPECT_EQ(found.back().message, "20 more findings are not shown");
 }
 
 } // namespace

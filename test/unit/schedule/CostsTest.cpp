@@ -44,10 +44,26 @@ TEST(Costs, RejectsWhatItCannotUse) {
                                  "fused or transfer");
   EXPECT_EQ(failure("fwd=1,fwd=2"), "cost 'fwd' is given twice");
   EXPECT_EQ(failure("bwd=0"), "cost 'bwd' is 0, expected more than 0");
+  EXPECT_EQ(failure("foo=0"), "unknown cost 'foo', expected fwd, bwd, bwd_input, bwd_weight, "
+                              "fused or transfer");
+  EXPECT_EQ(failure("fwd=1,"), "expected a cost after the last comma");
   for (const char *value : {"", "-1", "1e3", "nan", "1.", ".5", "1.0000001", "9999999999", "0x1"})
     EXPECT_EQ(failure((std::string("transfer=") + value).c_str()),
               "cost 'transfer' is '" + std::string(value) +
                   "', expected a decimal number with at most six places");
+}
+
+TEST(Costs, BoundsTheTimesOfASchedule) {
+  Schedule schedule;
+  schedule.ranks.resize(1);
+  for (uint32_t mb = 0; mb != 2000; ++mb)
+    schedule.ranks[0].push(OpKind::Forward, 0, mb, RankOrder::kAlone, 0);
+  Result<Costs> fits = Costs::parse("fwd=999999999");
+  EXPECT_TRUE(fits->checkRange(schedule));
+  Result<Costs> tooLong = Costs::parse("fwd=999999999,transfer=999999999");
+  EXPECT_EQ(tooLong->checkRange(schedule).message(),
+            "2000 ops of up to 999999999 and transfers of 999999999 are too long to plan with, "
+            "expected times in a larger unit");
 }
 
 } // namespace
