@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace dualpipe::runtime {
 
@@ -17,7 +18,11 @@ Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobat
         fmt::format("{} steps of {} micro-batches have {} losses, expected at most {}; run fewer "
                     "steps",
                     numSteps, numMicrobatches, count, kMaxLosses));
-  return std::vector<double>(count, 0.0);
+  try {
+    return std::vector<double>(count, 0.0);
+  } catch (const std::bad_alloc &) {
+    return Status::failure(fmt::format("not enough memory for {} losses", count));
+  }
 }
 
 std::vector<std::pair<uint32_t, uint32_t>> listCopies(const program::SharedInfo &shared) {

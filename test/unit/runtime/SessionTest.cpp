@@ -189,6 +189,16 @@ TEST_F(SessionTest, MemoryIsKnownAfterTheRunToo) {
     EXPECT_EQ(memory.parameters, 2u * 64);
 }
 
+TEST_F(SessionTest, SlotsThatNoMemoryHoldsAreRejected) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers end the process instead of giving no memory";
+#endif
+  getHooks().extent = int64_t(1) << 43; // 2^46 bytes, the most that a model may say
+  EXPECT_EQ(
+      makeSession(buildPipelines({.numRanks = 2, .numMicrobatches = 2}), makeOptions()).message(),
+      "rank 0 has not enough memory for 562949953421312 bytes");
+}
+
 TEST_F(SessionTest, TooManyLossesAreRejected) {
   const Program program = buildPipelines({.numRanks = 1, .numMicrobatches = 1024});
   EXPECT_EQ(makeSession(program, makeOptions(1u << 24)).message(),

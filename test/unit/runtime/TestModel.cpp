@@ -49,6 +49,7 @@ static dp_tensor_spec makeSpec() { return {{kDLFloat, 64, 1}, 1, 1, {kSize}}; }
 
 static dp_status tensor(const dp_model *, uint32_t, dp_tensor_kind, dp_tensor_spec *out) {
   *out = makeSpec();
+  out->shape[0] = getHooks().extent;
   return DP_OK;
 }
 static uint32_t numParams(const dp_model *, uint32_t) { return 1; }

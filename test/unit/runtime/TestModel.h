@@ -16,12 +16,14 @@ struct TestModelHooks {
   std::atomic<uint32_t> hangStage{kNever}; ///< that forward waits for `released`
   std::atomic<bool> released{false};
   std::atomic<uint32_t> fusedCalls{0}; ///< how often `fused` ran
+  std::atomic<int64_t> extent{8};      ///< what it says of its tensors; it computes on eight
 
   void reset() {
     failStage = kNever;
     hangStage = kNever;
     released = false;
     fusedCalls = 0;
+    extent = 8;
   }
 };
 TestModelHooks &getHooks();
