@@ -22,7 +22,11 @@ static constexpr uint32_t kSpins = 2000;
 /// Long enough to turn the order of any two streams around.
 static constexpr uint32_t kJitterMicroseconds = 100;
 
-static void print(const std::string &text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+/// At once, so that a step shows when it is done, also through a pipe.
+static void print(const std::string &text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
 
 static int fail(const std::string &message) {
   std::fflush(stdout);
