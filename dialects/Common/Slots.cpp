@@ -90,11 +90,17 @@ const SlotClass *SlotClassList::find(uint32_t slot) const {
   return nullptr;
 }
 
-uint32_t SlotClassList::getNumSlots() const {
-  uint32_t total = 0;
+uint64_t SlotClassList::getNumSlots() const {
+  uint64_t total = 0;
   for (const SlotClass &slotClass : classes)
     total += slotClass.count;
   return total;
+}
+
+LogicalResult dualpipe::verifySlotClasses(Operation *op, const SlotClassList &slots) {
+  if (uint64_t numSlots = slots.getNumSlots(); numSlots > kMaxSlots)
+    return op->emitOpError("has ") << numSlots << " slots, expected at most " << kMaxSlots;
+  return success();
 }
 
 static std::array<int64_t, 4> toArray(const SlotClass &slotClass) {
@@ -114,9 +120,13 @@ static ParseResult parseSlotClass(OpAsmParser &parser, SlotClass &slotClass) {
     return failure();
   slotClass.kind = *kind;
   if (succeeded(parser.parseOptionalPlus())) {
+    SMLoc loc = parser.getCurrentLocation();
     if (parser.parseInteger(slotClass.spares))
       return failure();
-    slotClass.count += slotClass.spares;
+    uint64_t count = uint64_t(slotClass.count) + slotClass.spares;
+    if (count > UINT32_MAX)
+      return parser.emitError(loc, "expected fewer slots in a class, got ") << count;
+    slotClass.count = static_cast<uint32_t>(count);
   }
   if (succeeded(parser.parseOptionalKeyword("size_group")))
     return parser.parseInteger(slotClass.sizeGroup);

@@ -17,6 +17,10 @@
 
 namespace dualpipe {
 
+/// Slots of one rank: what no rank reaches, so that a number in a file cannot make
+/// a pass allocate tables without end.
+inline constexpr uint64_t kMaxSlots = uint64_t(1) << 22;
+
 using SlotList = llvm::SmallVector<uint32_t, 2>;
 using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
@@ -26,10 +30,13 @@ struct SlotClassList {
 
   /// The class that holds `slot`, or nullptr where the slot is out of range.
   const program::SlotClass *find(uint32_t slot) const;
-  uint32_t getNumSlots() const;
+  uint64_t getNumSlots() const;
   bool operator==(const SlotClassList &other) const;
   bool operator!=(const SlotClassList &other) const { return !(*this == other); }
 };
+
+/// Checks the number of slots of a rank, for the op that lists the classes.
+mlir::LogicalResult verifySlotClasses(mlir::Operation *op, const SlotClassList &slots);
 
 /// The keyword of a slot kind: `input`, `output`, `grad_output`, ...
 llvm::StringRef getKeyword(program::SlotKind kind);

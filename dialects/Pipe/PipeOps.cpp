@@ -79,6 +79,13 @@ void RankOp::build(OpBuilder &builder, OperationState &state, uint32_t rank, Str
   state.addRegion()->emplaceBlock();
 }
 
+LogicalResult RankOp::verify() {
+  for (Operation &op : *getBody())
+    if (op.getDialect() != (*this)->getDialect())
+      return op.emitOpError("is of another dialect and cannot stand in a rank");
+  return verifySlotClasses(*this, getSlots());
+}
+
 //===----------------------------------------------------------------------===//
 // Compute ops
 //===----------------------------------------------------------------------===//

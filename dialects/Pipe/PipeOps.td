@@ -45,6 +45,7 @@ def Pipe_RankOp
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$rank, "::llvm::StringRef":$schedule,
                                  CArg<"bool", "false">:$forwardOnly)>];
+  let hasVerifier = 1;
 }
 
 def Pipe_PhaseOp : Pipe_Op<"phase", [HasParent<"RankOp">]> {

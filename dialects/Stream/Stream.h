@@ -30,4 +30,12 @@
 #define GET_OP_CLASSES
 #include "dialects/Stream/StreamOps.h.inc"
 
+namespace dualpipe::stream {
+
+/// Streams of one rank, as in the program file (P3): passes and checks keep
+/// clocks that grow with the square of it.
+inline constexpr size_t kMaxStreams = 4096;
+
+} // namespace dualpipe::stream
+
 #endif // DUALPIPE_DIALECTS_STREAM_STREAM_H

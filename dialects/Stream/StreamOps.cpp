@@ -89,6 +89,16 @@ void ProgramOp::build(OpBuilder &builder, OperationState &state, uint32_t rank,
   state.addRegion()->emplaceBlock();
 }
 
+LogicalResult ProgramOp::verify() {
+  for (Operation &op : *getBody())
+    if (op.getDialect() != (*this)->getDialect())
+      return op.emitOpError("is of another dialect and cannot stand in a program");
+  if (getStreams().size() > kMaxStreams)
+    return emitOpError("has ") << getStreams().size() << " streams, expected at most "
+                               << kMaxStreams;
+  return verifySlotClasses(*this, getSlots());
+}
+
 StreamAttr ProgramOp::getStream(uint32_t stream) {
   ArrayRef<Attribute> entries = getStreams().getValue();
   return stream < entries.size() ? cast<StreamAttr>(entries[stream]) : StreamAttr();
@@ -254,6 +264,16 @@ void ReduceOp::build(OpBuilder &, OperationState &state, uint32_t stream, uint32
   properties.stream = stream;
   properties.stage = stage;
   properties.ranks = ranks;
+}
+
+LogicalResult ReduceOp::verify() {
+  ArrayRef<int32_t> ranks = getRanks();
+  if (ranks.size() < 2 || ranks.front() < 0 || !llvm::is_sorted(ranks, std::less_equal<int32_t>()))
+    return emitOpError("expected two or more ranks in ascending order, got [") << ranks << "]";
+  auto program = (*this)->getParentOfType<ProgramOp>();
+  if (program && !llvm::is_contained(ranks, static_cast<int32_t>(program.getRank())))
+    return emitOpError("expected rank ") << program.getRank() << " among [" << ranks << "]";
+  return success();
 }
 
 void StepOp::build(OpBuilder &, OperationState &state, uint32_t stream, uint32_t stage) {

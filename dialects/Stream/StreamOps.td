@@ -54,6 +54,7 @@ def Stream_ProgramOp
     /// The entry of a stream, or null where the number is out of range.
     StreamAttr getStream(uint32_t stream);
   }];
+  let hasVerifier = 1;
 }
 
 def Stream_PhaseOp : Stream_CommandOp<"phase"> {
@@ -282,6 +283,7 @@ def Stream_ReduceOp : Stream_CommandOp<"reduce"> {
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$stream, "uint32_t":$stage,
                                  "::mlir::DenseI32ArrayAttr":$ranks)>];
+  let hasVerifier = 1;
 }
 
 def Stream_StepOp : Stream_CommandOp<"step"> {

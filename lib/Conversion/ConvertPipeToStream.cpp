@@ -34,23 +34,22 @@ void ConvertPipeToStreamPass::runOnOperation() {
   getOperation().walk([&](pipe::RankOp rank) { ranks.push_back(rank); });
   // 2. Convert each into a program of its own.
   SmallVector<stream::ProgramOp> programs(ranks.size());
-  LogicalResult result = failableParallelForEachN(&getContext(), 0, ranks.size(), [&](size_t i) {
+  // All of them: which errors are reported must not depend on the threads.
+  parallelFor(&getContext(), 0, ranks.size(), [&](size_t i) {
     OpBuilder builder(&getContext());
-    FailureOr<stream::ProgramOp> program = convertRank(ranks[i], builder);
-    if (failed(program))
-      return failure();
-    programs[i] = *program;
-    return success();
+    if (FailureOr<stream::ProgramOp> program = convertRank(ranks[i], builder); succeeded(program))
+      programs[i] = *program;
   });
+  bool hasFailed = llvm::is_contained(programs, stream::ProgramOp());
   // 3. Put the programs where the ranks stood, or drop them.
   for (auto [rank, program] : llvm::zip_equal(ranks, programs)) {
-    if (succeeded(result)) {
+    if (!hasFailed) {
       numStreams += program.getStreams().size();
       replace(rank, program);
     } else if (program) {
       program.erase();
     }
   }
-  if (failed(result))
+  if (hasFailed)
     signalPassFailure();
 }

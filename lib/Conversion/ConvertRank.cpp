@@ -22,8 +22,9 @@ namespace {
 class RankConverter {
 public:
   RankConverter(pipe::RankOp rank, stream::ProgramOp program)
-      : rank(rank), program(program), numSlots(rank.getSlots().getNumSlots()),
-        streams(program, numSlots) {}
+      : rank(rank), program(program),
+        numSlots(static_cast<uint32_t>(rank.getSlots().getNumSlots())), streams(program, numSlots) {
+  }
 
   LogicalResult run();
 
@@ -274,6 +275,10 @@ LogicalResult RankConverter::run() {
   for (Operation &op : *rank.getBody())
     if (failed(visit(op)))
       return failure();
+  if (streams.getStreams().size() > stream::kMaxStreams)
+    return rank.emitError() << "rank " << rank.getRank() << ": " << streams.getStreams().size()
+                            << " streams, expected at most " << stream::kMaxStreams
+                            << ": too many channels and reduce groups end here";
   program.setStreamsAttr(ArrayAttr::get(program.getContext(), streams.getStreams()));
   return success();
 }

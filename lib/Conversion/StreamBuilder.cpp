@@ -65,6 +65,21 @@ Value StreamBuilder::getEvent(uint32_t number) {
   return command.event;
 }
 
+/// Of the commands of one stream, the last one speaks for all.
+void StreamBuilder::keepLatestOfStreams() {
+  llvm::sort(dependences, std::greater<>());
+  auto *end = dependences.begin();
+  for (uint32_t dependence : dependences) {
+    auto isSameStream = [&](uint32_t later) {
+      return commands[later].stream == commands[dependence].stream;
+    };
+    if (std::none_of(dependences.begin(), end, isSameStream))
+      *end++ = dependence;
+  }
+  dependences.erase(end, dependences.end());
+  std::reverse(dependences.begin(), dependences.end());
+}
+
 void StreamBuilder::begin(Location loc, uint32_t onStream) {
   stream = onStream;
   for (uint32_t resource : reads)
@@ -72,8 +87,7 @@ void StreamBuilder::begin(Location loc, uint32_t onStream) {
       dependOn(resources[resource].writer);
   for (uint32_t resource : writes)
     dependOnUses(resources[resource]);
-  llvm::sort(dependences);
-  dependences.erase(llvm::unique(dependences), dependences.end());
+  keepLatestOfStreams();
   for (uint32_t dependence : dependences)
     stream::WaitOp::create(builder, loc, getEvent(dependence), stream);
   dependences.clear();

@@ -57,6 +57,7 @@ private:
   };
 
   void dependOn(uint32_t command);
+  void keepLatestOfStreams();
   void dependOnUses(const LastUses &uses);
   mlir::Value getEvent(uint32_t command);
   void addReader(LastUses &uses, uint32_t command);

@@ -12,6 +12,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace dualpipe;
 using namespace mlir;
@@ -50,15 +51,14 @@ FailureOr<program::RankProgram> Compiler::compileRank(uint32_t rank) const {
   buildRank(builder, timeline, rank, locations);
 
   PassManager pm(context);
-  pm.enableVerifier(options.verifyEach);
-  buildLowering(pm, Level::Streams, options.spares);
+  pm.enableVerifier(false);
+  lowerRanks(pm, Level::Order, Level::Streams, options.spares);
   if (failed(pm.run(*module)))
     return failure();
 
   auto streams = *module->getOps<stream::ProgramOp>().begin();
   FailureOr<program::RankProgram> program = exportRank(streams, tables);
-  if (failed(program) ||
-      failed(report(program::verifyRank(tables.getInfo(), *program), {&*program})))
+  if (failed(program) || failed(report(program::verifyRank(tables.getInfo(), *program), &*program)))
     return failure();
   return program;
 }
@@ -76,17 +76,14 @@ LogicalResult Compiler::report(const program::Verdict &verdict,
                                llvm::ArrayRef<const program::RankProgram *> ranks) const {
   if (!verdict)
     return success();
-  InFlightDiagnostic diagnostic = emitError(getLocation(verdict->where, ranks));
-  diagnostic << verdict->id << ": ";
-  if (verdict->where.rank != program::kNone)
-    diagnostic << "rank " << verdict->where.rank << ": ";
-  diagnostic << verdict->message;
-  for (const program::Violation::Note &note : verdict->notes)
-    diagnostic.attachNote(getLocation(note.where, ranks)) << note.message;
-  return failure();
+  return reportViolation(*verdict, tables.getInfo(), ranks,
+                         [&](program::CommandRef where) { return getLocation(where, ranks); });
 }
 
 FailureOr<program::Program> Compiler::run() {
+  if (failed(report(program::verifyShared(tables.getInfo()), {})))
+    return failure();
+
   // 1. Every rank on its own.
   std::vector<uint32_t> wanted;
   for (uint32_t rank = 0; rank != tables.getInfo().numRanks; ++rank)
@@ -94,14 +91,15 @@ FailureOr<program::Program> Compiler::run() {
       wanted.push_back(rank);
   program::Program program;
   program.ranks.resize(wanted.size());
-  LogicalResult compiled = failableParallelForEachN(context, 0, wanted.size(), [&](size_t i) {
+  // All of them: which errors are reported must not depend on the threads.
+  std::vector<char> hasFailed(wanted.size(), false);
+  parallelFor(context, 0, wanted.size(), [&](size_t i) {
     FailureOr<program::RankProgram> rank = compileRank(wanted[i]);
-    if (failed(rank))
-      return failure();
-    program.ranks[i] = std::move(*rank);
-    return success();
+    hasFailed[i] = failed(rank);
+    if (succeeded(rank))
+      program.ranks[i] = std::move(*rank);
   });
-  if (failed(compiled))
+  if (llvm::is_contained(hasFailed, true))
     return failure();
 
   // 2. What holds between them.

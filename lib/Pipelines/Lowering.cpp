@@ -3,6 +3,7 @@
 #include "dualpipe/Pipelines/Lowering.h"
 
 #include "dualpipe/Conversion/Passes.h"
+#include "dualpipe/Target/Program.h"
 #include "dualpipe/Transforms/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -15,7 +16,6 @@ static void addDataflow(OpPassManager &pm) {
   OpPassManager &rank = pm.nest<pipe::RankOp>();
   rank.addPass(createPipeVerifyOrder());
   rank.addPass(createPipeMaterializeDataflow());
-  rank.addPass(createPipeVerifyDataflow());
 }
 
 /// Slots first, since they decide which accesses must be ordered; then streams
@@ -27,19 +27,28 @@ static void addStreams(OpPassManager &pm, unsigned spares) {
   pm.nest<stream::ProgramOp>().addPass(createStreamPruneEvents());
 }
 
-void dualpipe::buildLowering(OpPassManager &pm, Level level, unsigned spares) {
-  if (level == Level::Order)
+void dualpipe::lowerRanks(OpPassManager &pm, Level from, Level to, unsigned spares) {
+  if (to == Level::Order)
     return;
-  addDataflow(pm);
-  if (level == Level::Streams)
+  if (from == Level::Order)
+    addDataflow(pm);
+  pm.nest<pipe::RankOp>().addPass(createPipeVerifyDataflow());
+  if (to == Level::Streams)
     addStreams(pm, spares);
 }
 
+void dualpipe::buildLowering(OpPassManager &pm, Level from, Level to, unsigned spares) {
+  if (from != Level::Streams)
+    lowerRanks(pm, from, to, spares);
+  if (to == Level::Streams)
+    pm.addPass(createStreamVerify());
+}
+
 void dualpipe::registerLoweringPipelines() {
-  PassPipelineRegistration<>("lower-to-dataflow",
-                             "From the order phase of pipe to its dataflow phase",
-                             [](OpPassManager &pm) { buildLowering(pm, Level::Dataflow); });
-  PassPipelineRegistration<>("lower-to-streams",
-                             "From the order phase of pipe to the stream dialect",
-                             [](OpPassManager &pm) { buildLowering(pm, Level::Streams); });
+  PassPipelineRegistration<>(
+      "lower-to-dataflow", "From the order phase of pipe to its dataflow phase",
+      [](OpPassManager &pm) { buildLowering(pm, Level::Order, Level::Dataflow); });
+  PassPipelineRegistration<>(
+      "lower-to-streams", "From the order phase of pipe to the stream dialect",
+      [](OpPassManager &pm) { buildLowering(pm, Level::Order, Level::Streams); });
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DescribePipe.h"
 #include "dualpipe/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -182,16 +183,23 @@ static ByKind<uint32_t> countChannels(pipe::RankOp rank) {
   return count;
 }
 
-static SlotClassList makeClasses(const ByKind<uint32_t> &peaks, const ByKind<uint32_t> &channels,
-                                 unsigned spares) {
+static FailureOr<SlotClassList> makeClasses(pipe::RankOp rank, const ByKind<uint32_t> &peaks,
+                                            const ByKind<uint32_t> &channels, unsigned spares) {
   SlotClassList list;
   for (unsigned index = 0; index < program::kNumSlotKinds; ++index) {
     if (peaks[index] == 0)
       continue;
-    uint32_t extra = channels[index] * spares;
-    list.classes.push_back(
-        {static_cast<SlotKind>(index), /*sizeGroup=*/0, peaks[index] + extra, extra});
+    SlotKind kind = static_cast<SlotKind>(index);
+    uint64_t extra = uint64_t(channels[index]) * spares;
+    if (extra > kMaxSpares)
+      return emitRankError(rank, rank)
+             << "spares of " << spares << " for each of " << channels[index] << " channels give "
+             << getKeyword(kind) << " " << extra << " spare slots, expected at most " << kMaxSpares;
+    uint32_t numSpares = static_cast<uint32_t>(extra);
+    list.classes.push_back({kind, /*sizeGroup=*/0, peaks[index] + numSpares, numSpares});
   }
+  if (failed(verifySlotClasses(rank, list)))
+    return failure();
   return list;
 }
 
@@ -246,12 +254,18 @@ static void record(pipe::RankOp rank, ArrayRef<uint32_t> slots) {
 }
 
 LogicalResult dualpipe::assignSlots(pipe::RankOp rank, unsigned spares) {
+  if (spares > kMaxSpares)
+    return emitRankError(rank, rank)
+           << "spares of " << spares << " for each channel, expected at most " << kMaxSpares;
   if (failed(verifyDataflowPhase(rank)))
     return failure();
   Liveness liveness(rank);
-  SlotClassList classes = makeClasses(findPeaks(liveness), countChannels(rank), spares);
-  record(rank, allocate(liveness, classes));
-  rank.setSlots(classes);
+  FailureOr<SlotClassList> classes =
+      makeClasses(rank, findPeaks(liveness), countChannels(rank), spares);
+  if (failed(classes))
+    return failure();
+  record(rank, allocate(liveness, *classes));
+  rank.setSlots(*classes);
   return success();
 }
 

@@ -76,13 +76,11 @@ LogicalResult DataflowVerifier::verifyCompute(pipe::ComputeOpInterface op) {
 }
 
 /// What the op's verifier leaves open: a forward keeps a saved context exactly
-/// where a backward can follow.
+/// where a backward can follow. A backward reads what a forward has kept, so none
+/// can stand in a forward-only program whose forwards are right.
 LogicalResult DataflowVerifier::verifyOutputs(pipe::ComputeOpInterface op) {
-  if (op.getKind() != OpKind::Forward) {
-    if (rank.getForwardOnly())
-      return emitRankError(rank, op) << describeOp(op) << " stands in a forward-only program";
+  if (op.getKind() != OpKind::Forward)
     return success();
-  }
   bool keeps = op->getNumResults() == (op.getLast() ? 1u : 2u);
   if (keeps == rank.getForwardOnly())
     return emitRankError(rank, op)

@@ -36,8 +36,44 @@ pipe.rank 1 of @s slots [input 2] {
 
 // -----
 
+// Every rank reports, whichever thread comes first.
 pipe.rank 1 of @s {
-  // expected-error@+1 {{rank 1: builtin.module has no counterpart in the stream dialect}}
-  builtin.module {
+  // expected-error@+1 {{rank 1: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 1 mb 0 from 0
+}
+pipe.rank 2 of @s {
+  // expected-error@+1 {{rank 2: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 2 mb 0 from 1
+}
+pipe.rank 3 of @s {
+  // expected-error@+1 {{rank 3: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 3 mb 0 from 2
+}
+pipe.rank 4 of @s {
+  // expected-error@+1 {{rank 4: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 4 mb 0 from 3
+}
+pipe.rank 5 of @s {
+  // expected-error@+1 {{rank 5: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 5 mb 0 from 4
+}
+pipe.rank 6 of @s {
+  // expected-error@+1 {{rank 6: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 6 mb 0 from 5
+}
+pipe.rank 7 of @s {
+  // expected-error@+1 {{rank 7: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 7 mb 0 from 6
+}
+pipe.rank 8 of @s {
+  // expected-error@+1 {{rank 8: pipe.recv has no value: expected the dataflow phase}}
+  pipe.recv act stage 8 mb 0 from 7
+}
+
+// -----
+
+pipe.rank 1 of @s {
+  // expected-error@+1 {{rank 1: pipe.rank has no counterpart in the stream dialect}}
+  pipe.rank 2 of @s {
   }
 }

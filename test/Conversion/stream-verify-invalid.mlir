@@ -4,9 +4,9 @@
 // P2: the send does not wait for the forward that writes its slot.
 stream.program 0 of @s streams [<compute>, <send act to 1>] slots [input 1, output 1] {
   stream.launch load_input on 0 stage 0 mb 0 (input = 0) first
-  // expected-note@+1 {{rank 0, command 1: writes it here}}
+  // expected-note@+1 {{rank 0, command 1: forward of stage 0, micro-batch 0: writes it here}}
   stream.launch forward on 0 stage 0 mb 0 (input = 0, output = 1) first
-  // expected-error@+1 {{P2: rank 0, command 2: reads slot 1 with no order after a command that writes it}}
+  // expected-error@+1 {{P2: rank 0, command 2: send of the activation for stage 1, micro-batch 0 to rank 1: reads slot 1 with no order after a command that writes it}}
   stream.send act on 1 stage 1 mb 0 to 1 slot 1
 }
 
@@ -14,7 +14,7 @@ stream.program 0 of @s streams [<compute>, <send act to 1>] slots [input 1, outp
 
 // P2: nothing writes the input.
 stream.program 0 of @s streams [<compute>] slots [input 1, output 1] {
-  // expected-error@+1 {{P2: rank 0, command 0: reads slot 0 before anything is written to it}}
+  // expected-error@+1 {{P2: rank 0, command 0: forward of stage 0, micro-batch 0: reads slot 0 before anything is written to it}}
   stream.launch forward on 0 stage 0 mb 0 (input = 0, output = 1) first
 }
 
@@ -105,8 +105,8 @@ stream.program 0 of @s streams [<compute>] slots [input 1] {
 
 stream.program 0 of @s streams [<compute>] slots [input 1] {
   stream.launch load_input on 0 stage 0 mb 0 (input = 0) first
-  // expected-error@+1 {{rank 0: builtin.module has no counterpart in the program file}}
-  builtin.module {
+  // expected-error@+1 {{rank 0: stream.program has no counterpart in the program file}}
+  stream.program 1 of @s streams [<compute>] {
   }
 }
 
@@ -119,9 +119,9 @@ stream.program 0 of @s streams [<compute>, <send act to 1>, <recv act from 1>] s
   stream.launch forward on 0 stage 0 mb 0 (input = 0, output = 2) first
   %e = stream.record on 0
   stream.wait %e on 1
-  // expected-error@+1 {{D3: rank 0, command 4: the program cannot finish}}
+  // expected-error@+1 {{D3: rank 0, command 4: send of the activation for stage 1, micro-batch 0 to rank 1: the program cannot finish}}
   stream.send act on 1 stage 1 mb 0 to 1 slot 2
-  // expected-note@-1 {{rank 0, command 4: waits for rank 1 to come to it}}
+  // expected-note@-1 {{rank 0, command 4: send of the activation for stage 1, micro-batch 0 to rank 1: waits for rank 1 to come to it}}
   stream.recv act on 2 stage 1 mb 1 from 1 slot 1
   stream.launch load_labels on 0 stage 1 mb 1 (labels = 3) last
   %r = stream.record on 2
@@ -133,7 +133,7 @@ stream.program 1 of @s streams [<compute>, <send act to 0>, <recv act from 0>] s
   stream.launch forward on 0 stage 0 mb 1 (input = 0, output = 2) first
   %e = stream.record on 0
   stream.wait %e on 1
-  // expected-note@+1 {{rank 1, command 4: waits for rank 0 to come to it}}
+  // expected-note@+1 {{rank 1, command 4: send of the activation for stage 1, micro-batch 1 to rank 0: waits for rank 0 to come to it}}
   stream.send act on 1 stage 1 mb 1 to 0 slot 2
   stream.recv act on 2 stage 1 mb 0 from 0 slot 1
   stream.launch load_labels on 0 stage 1 mb 0 (labels = 3) last

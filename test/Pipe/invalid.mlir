@@ -241,3 +241,40 @@ pipe.rank 0 of @s {
   pipe.fused_fb {
   }
 }
+
+// -----
+
+// Passes rely on the ops being those of the dialect.
+pipe.rank 0 of @s {
+  // expected-error@+1 {{'builtin.unrealized_conversion_cast' op is of another dialect and cannot stand in a rank}}
+  %x = builtin.unrealized_conversion_cast to !pipe.act
+  pipe.send act stage 1 mb 0 to 1 (%x)
+}
+
+// -----
+
+pipe.rank 0 of @s {
+  // expected-error@+1 {{'builtin.module' op is of another dialect and cannot stand in a rank}}
+  builtin.module {
+  }
+}
+
+// -----
+
+// More slots than a class can have.
+// expected-error@+1 {{expected fewer slots in a class, got 4294967297}}
+pipe.rank 0 of @s slots [input 4294967295 + 2] {
+}
+
+// -----
+
+// expected-error@+1 {{'pipe.rank' op has 4000000000 slots, expected at most 4194304}}
+pipe.rank 0 of @s slots [input 4000000000] {
+}
+
+// -----
+
+// No wrap in the sum over the classes.
+// expected-error@+1 {{'pipe.rank' op has 4294967298 slots, expected at most 4194304}}
+pipe.rank 0 of @s slots [input 4294967295, output 3] {
+}

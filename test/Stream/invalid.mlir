@@ -149,3 +149,47 @@ stream.program 1 of @s streams [<compute>] {
   // expected-error@+1 {{expected the slots by role as array<i32: ...> with 7 entries}}
   "stream.launch"() <{function = 0 : i32, stream = 0 : i32, stage = 0 : i32, microbatch = 0 : i32, slots = array<i32: 0>}> : () -> ()
 }
+
+// -----
+
+// Passes rely on the ops being those of the dialect.
+stream.program 0 of @s streams [<compute>] {
+  // expected-error@+1 {{'builtin.unrealized_conversion_cast' op is of another dialect and cannot stand in a program}}
+  %e = builtin.unrealized_conversion_cast to !stream.event
+  stream.wait %e on 0
+}
+
+// -----
+
+stream.program 0 of @s streams [<compute>] {
+  // expected-error@+1 {{'builtin.module' op is of another dialect and cannot stand in a program}}
+  builtin.module {
+  }
+}
+
+// -----
+
+// expected-error@+1 {{'stream.program' op has 4194305 slots, expected at most 4194304}}
+stream.program 0 of @s streams [<compute>] slots [input 4194304, output 1] {
+}
+
+// -----
+
+stream.program 0 of @s streams [<compute>, <reduce [0, 1]>] {
+  // expected-error@+1 {{'stream.reduce' op expected two or more ranks in ascending order, got [-1]}}
+  stream.reduce on 1 stage 0 with [-1]
+}
+
+// -----
+
+stream.program 0 of @s streams [<compute>, <reduce [0, 1]>] {
+  // expected-error@+1 {{'stream.reduce' op expected two or more ranks in ascending order, got [1, 0]}}
+  stream.reduce on 1 stage 0 with [1, 0]
+}
+
+// -----
+
+stream.program 0 of @s streams [<compute>, <reduce [0, 1]>] {
+  // expected-error@+1 {{'stream.reduce' op expected rank 0 among [1, 2]}}
+  stream.reduce on 1 stage 0 with [1, 2]
+}

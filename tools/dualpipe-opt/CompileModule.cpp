@@ -1,6 +1,7 @@
 //===- CompileModule.cpp - from an `.mlir` file further down ----------------===//
 
 #include "CompileModule.h"
+#include "Input.h"
 #include "Output.h"
 #include "RunPasses.h"
 
@@ -10,39 +11,54 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace dualpipe;
 using namespace dualpipe::opt;
 using namespace mlir;
 
-/// Ranks that are still in the `pipe` dialect go down to `level`; programs are verified.
-static LogicalResult lower(ModuleOp module, Level level, unsigned spares,
-                           const MlirOptMainConfig &config) {
-  bool hasRanks = !module.getOps<pipe::RankOp>().empty();
-  auto lowering = [&](PassManager &pm) {
-    if (hasRanks)
-      buildLowering(pm, level, spares);
-    if (level == Level::Streams)
-      pm.addPass(createStreamVerify());
-    return success();
-  };
-  if (failed(runPasses(module, config, lowering)))
-    return failure();
-  return runPasses(module, config, [&](PassManager &pm) { return config.setupPassPipeline(pm); });
+/// A rank in the dataflow phase has values, or inputs of its own.
+static bool hasValues(pipe::RankOp rank) {
+  return llvm::any_of(*rank.getBody(), [](Operation &op) {
+    return op.getNumOperands() != 0 || op.getNumResults() != 0;
+  });
+}
+
+/// The level from which a module goes on to `to`. Ranks of several levels are left
+/// to the pass that checks the first phase.
+static FailureOr<Level> findLevel(ModuleOp module, Level to) {
+  auto programs = module.getOps<stream::ProgramOp>();
+  if (!programs.empty() && to != Level::Streams)
+    return (*programs.begin()).emitError() << "is of the stream dialect, and --emit asks for a "
+                                              "level before it: expected pipe.rank";
+  auto ranks = module.getOps<pipe::RankOp>();
+  if (!ranks.empty())
+    return llvm::any_of(ranks, hasValues) ? Level::Dataflow : Level::Order;
+  if (programs.empty())
+    return module.emitError() << "expected a pipe.rank or a stream.program for each rank, got none";
+  return Level::Streams;
 }
 
 static LogicalResult compile(const DriverOptions &options, const MlirOptMainConfig &config,
                              llvm::SourceMgr &sources, MLIRContext &context) {
+  // 1. In, from the level where the module stands to the wanted one.
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return failure();
-  Level level = options.emit == Emit::Dataflow ? Level::Dataflow : Level::Streams;
-  if (failed(lower(*module, level, options.spares, config)))
+  Level to = options.emit == Emit::Dataflow ? Level::Dataflow : Level::Streams;
+  FailureOr<Level> from = findLevel(*module, to);
+  if (failed(from))
     return failure();
+  auto lower = [&](PassManager &pm) {
+    buildLowering(pm, *from, to, options.spares);
+    return success();
+  };
+
+  // 2. The passes, then those that the user names.
+  if (failed(runPasses(*module, config, lower)) || failed(runUserPasses(*module, config, to)))
+    return failure();
+
+  // 3. Out.
   if (options.emit != Emit::Program)
     return writeModule(options.output, *module, config);
   FailureOr<program::Program> program = exportModule(*module);
@@ -53,21 +69,8 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
 
 LogicalResult opt::compileModule(const DriverOptions &options, DialectRegistry &registry) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(options.input, &error);
-  if (!buffer) {
-    llvm::errs() << "dualpipe-opt: error: " << error << "\n";
-    return failure();
-  }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
-  MLIRContext context(registry);
-  context.loadAllAvailableDialects();
-  if (!config.shouldVerifyDiagnostics()) {
-    SourceMgrDiagnosticHandler handler(sources, &context);
-    return compile(options, config, sources, context);
-  }
-  SourceMgrDiagnosticVerifierHandler handler(sources, &context, config.verifyDiagnosticsLevel());
-  (void)compile(options, config, sources, context);
-  return handler.verify();
+  return compileInput(options.input, config, registry,
+                      [&](llvm::SourceMgr &sources, MLIRContext &context) {
+                        return compile(options, config, sources, context);
+                      });
 }

@@ -10,8 +10,8 @@
 
 namespace dualpipe::opt {
 
-/// Takes a module of `pipe.rank` ops of the order phase, or of `stream.program`
-/// ops, to the level that `options.emit` names. Nothing is written on failure.
+/// Takes a module of `pipe.rank` ops of either phase, or of `stream.program` ops,
+/// to the level that `options.emit` names. Nothing is written on failure.
 llvm::LogicalResult compileModule(const DriverOptions &options, mlir::DialectRegistry &registry);
 
 } // namespace dualpipe::opt

@@ -1,6 +1,7 @@
 //===- CompileSchedule.cpp - from a `.pipe` file to any level ---------------===//
 
 #include "CompileSchedule.h"
+#include "Input.h"
 #include "Output.h"
 #include "RunPasses.h"
 
@@ -12,7 +13,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -64,6 +64,11 @@ LogicalResult Compilation::report(const DiagnosticSink &sink, ArrayRef<std::stri
 }
 
 LogicalResult Compilation::run() {
+  bool hasModule = options.emit == Emit::Default || options.emit == Emit::Order ||
+                   options.emit == Emit::Dataflow || options.emit == Emit::Streams;
+  if (!hasModule && failed(rejectUserPasses(context, config)))
+    return failure();
+
   DiagnosticSink syntax;
   frontend::Module module =
       frontend::parse(sources, sources.getMainFileID(), syntax, options.schedule.limits);
@@ -84,6 +89,8 @@ LogicalResult Compilation::run() {
     violations.error(schedule.loc, "--only-rank=" + std::to_string(*options.onlyRank) +
                                        " is out of range, the schedule has " +
                                        std::to_string(schedule.numRanks) + " ranks");
+  if (Status status = options.planCosts.checkRange(schedule); !status)
+    violations.error(schedule.loc, "--plan-cost: " + status.message());
   if (failed(report(violations, schedule.files)))
     return failure();
   if (options.emit == Emit::TorchCsv)
@@ -111,12 +118,10 @@ LogicalResult Compilation::emitModule(const Schedule &schedule, const Timeline &
                 : options.emit == Emit::Dataflow ? Level::Dataflow
                                                  : Level::Order;
   auto lower = [&](PassManager &pm) {
-    buildLowering(pm, level, options.spares);
+    buildLowering(pm, Level::Order, level, options.spares);
     return success();
   };
-  if (failed(runPasses(*module, config, lower)) ||
-      failed(runPasses(*module, config,
-                       [&](PassManager &pm) { return config.setupPassPipeline(pm); })))
+  if (failed(runPasses(*module, config, lower)) || failed(runUserPasses(*module, config, level)))
     return failure();
 
   // 3. Out.
@@ -136,23 +141,10 @@ LogicalResult Compilation::emitProgram(const Timeline &timeline) {
 
 LogicalResult opt::compileSchedule(const DriverOptions &options, DialectRegistry &registry) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(options.input, &error);
-  if (!buffer) {
-    llvm::errs() << "dualpipe-opt: error: " << error << "\n";
-    return failure();
-  }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
-  MLIRContext context(registry);
-  context.loadAllAvailableDialects();
-
-  if (!config.shouldVerifyDiagnostics()) {
-    SourceMgrDiagnosticHandler handler(sources, &context);
-    return Compilation(options, config, sources, context).run();
-  }
-  SourceMgrDiagnosticVerifierHandler handler(sources, &context, config.verifyDiagnosticsLevel());
-  // Whether it failed is what the comments of the file say.
-  (void)Compilation(options, config, sources, context).run();
-  return handler.verify();
+  return compileInput(options.input, config, registry,
+                      [&](llvm::SourceMgr &sources, MLIRContext &context) {
+                        // The user wrote no ops: the line of the file says more.
+                        context.printOpOnDiagnostic(false);
+                        return Compilation(options, config, sources, context).run();
+                      });
 }

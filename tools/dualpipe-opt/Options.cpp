@@ -33,7 +33,7 @@ static cl::opt<std::string>
     planCostFlag("plan-cost", cl::cat(category), cl::value_desc("fwd=1,bwd=2,..."),
                  cl::desc("Times to plan with: fwd, bwd, bwd_input, bwd_weight, fused, transfer"));
 static cl::opt<std::string> sparesFlag(
-    "spares", cl::cat(category), cl::value_desc("N"), cl::init("1"),
+    "spares", cl::cat(category), cl::value_desc("N"),
     cl::desc("Slots beyond the peak for each channel (default 1); 0 saves memory and may "
              "cost time"));
 static cl::opt<Emit> emitFlag(
@@ -48,16 +48,37 @@ static cl::opt<Emit> emitFlag(
 
 bool DriverOptions::inputIsSchedule() const { return llvm::StringRef(input).ends_with(".pipe"); }
 
-/// A number of an option, or the complaint.
-static Status readNumber(const std::string &text, const char *option, uint32_t least,
-                         std::optional<uint32_t> &number) {
-  if (text.empty())
+/// A number of an option, or the complaint. Nothing where the option is not given.
+static Status readNumber(const cl::opt<std::string> &option, std::optional<uint32_t> &number,
+                         uint32_t least, std::optional<uint32_t> most = std::nullopt) {
+  if (option.getNumOccurrences() == 0)
     return Status::success();
   uint32_t value = 0;
-  if (llvm::StringRef(text).getAsInteger(10, value) || value < least)
-    return Status::failure(
-        fmt::format("--{} is '{}', expected a whole number from {} on", option, text, least));
-  number = value;
+  const std::string &text = option;
+  if (!llvm::StringRef(text).getAsInteger(10, value) && value >= least &&
+      (!most || value <= *most)) {
+    number = value;
+    return Status::success();
+  }
+  return Status::failure(fmt::format("--{} is '{}', expected a whole number from {} {}",
+                                     option.ArgStr.str(), text, least,
+                                     most ? fmt::format("to {}", *most) : "on"));
+}
+
+/// Options that say how to compile a schedule mean nothing for a module.
+static Status checkOptionsApply(const DriverOptions &options) {
+  if (options.inputIsSchedule())
+    return Status::success();
+  const cl::Option *ofSchedules[] = {&ranksFlag,    &microbatchesFlag, std::addressof(paramFlag),
+                                     &scheduleFlag, &forwardOnlyFlag,  &onlyRankFlag,
+                                     &planCostFlag};
+  for (const cl::Option *option : ofSchedules)
+    if (option->getNumOccurrences() != 0)
+      return Status::failure(fmt::format("--{} does not apply: '{}' is not a .pipe file",
+                                         option->ArgStr.str(), options.input));
+  if (options.emit == Emit::Default && sparesFlag.getNumOccurrences() != 0)
+    return Status::failure("--spares does not apply without --emit or an output .dpx: give it to "
+                           "the pass, --pipe-assign-slots=spares=N");
   return Status::success();
 }
 
@@ -89,21 +110,20 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   options.schedule.schedule = scheduleFlag;
   options.schedule.forwardOnly = forwardOnlyFlag;
 
-  if (Status status = readNumber(ranksFlag, "ranks", 1, options.schedule.ranks); !status)
+  if (Status status = checkOptionsApply(options); !status)
     return status;
-  if (Status status =
-          readNumber(microbatchesFlag, "microbatches", 1, options.schedule.microbatches);
-      !status)
+  if (Status status = readNumber(ranksFlag, options.schedule.ranks, 1); !status)
     return status;
-  if (Status status = readNumber(onlyRankFlag, "only-rank", 0, options.onlyRank); !status)
+  if (Status status = readNumber(microbatchesFlag, options.schedule.microbatches, 1); !status)
     return status;
-  if (Status status = readParams(options.schedule); !status)
+  if (Status status = readNumber(onlyRankFlag, options.onlyRank, 0); !status)
     return status;
-
   std::optional<uint32_t> spares;
-  if (Status status = readNumber(sparesFlag, "spares", 0, spares); !status)
+  if (Status status = readNumber(sparesFlag, spares, 0, kMaxSpares); !status)
     return status;
   options.spares = spares.value_or(kDefaultSpares);
+  if (Status status = readParams(options.schedule); !status)
+    return status;
 
   Result<Costs> costs = Costs::parse(planCostFlag);
   if (!costs)

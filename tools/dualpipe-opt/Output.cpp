@@ -17,11 +17,35 @@ static LogicalResult complain(const std::string &output, const std::string &why)
   return failure();
 }
 
+/// The error of a stream that cannot take what was written; LLVM aborts on one
+/// that nobody has looked at.
+static llvm::Error flush(llvm::raw_fd_ostream &os) {
+  os.flush();
+  if (!os.has_error())
+    return llvm::Error::success();
+  std::error_code error = os.error();
+  os.clear_error();
+  return llvm::errorCodeToError(error);
+}
+
+static constexpr const char *kNowhere = "/dev/null";
+
+/// A file that is renamed into place would replace a pipe or a device.
+static bool canBeReplaced(const std::string &output) {
+  llvm::sys::fs::file_status status;
+  return output == "-" || output == kNowhere || llvm::sys::fs::status(output, status) ||
+         llvm::sys::fs::is_regular_file(status);
+}
+
 LogicalResult opt::writeText(const std::string &output,
                              llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  if (!canBeReplaced(output))
+    return complain(output, "not a regular file");
   llvm::Error error = llvm::writeToOutput(output, [&](llvm::raw_ostream &os) {
     print(os);
-    return llvm::Error::success();
+    // Everything but nowhere is a file.
+    return output == kNowhere ? llvm::Error::success()
+                              : flush(static_cast<llvm::raw_fd_ostream &>(os));
   });
   if (error)
     return complain(output, llvm::toString(std::move(error)));

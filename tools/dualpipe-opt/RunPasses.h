@@ -3,10 +3,14 @@
 #ifndef DUALPIPE_TOOLS_DUALPIPEOPT_RUNPASSES_H
 #define DUALPIPE_TOOLS_DUALPIPEOPT_RUNPASSES_H
 
+#include "dualpipe/Pipelines/Lowering.h"
+#include "dualpipe/Target/Program.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace dualpipe::opt {
 
@@ -23,6 +27,33 @@ runPasses(mlir::ModuleOp module, const mlir::MlirOptMainConfig &config,
   if (failed(setUp(pm)))
     return llvm::failure();
   return pm.run(module);
+}
+
+/// Runs the passes that the command line names. Programs are checked once more
+/// after them: what is written is what was checked.
+inline llvm::LogicalResult runUserPasses(mlir::ModuleOp module,
+                                         const mlir::MlirOptMainConfig &config, Level level) {
+  return runPasses(module, config, [&](mlir::PassManager &pm) {
+    if (failed(config.setupPassPipeline(pm)))
+      return llvm::failure();
+    if (level == Level::Streams && !pm.empty())
+      pm.addPass(createStreamVerify());
+    return llvm::success();
+  });
+}
+
+/// Fails where the command line names passes, or passes that do not exist, for an
+/// output that is made without a module.
+inline llvm::LogicalResult rejectUserPasses(mlir::MLIRContext &context,
+                                            const mlir::MlirOptMainConfig &config) {
+  mlir::PassManager pm(&context);
+  if (failed(config.setupPassPipeline(pm)))
+    return llvm::failure();
+  if (pm.empty())
+    return llvm::success();
+  llvm::errs() << "dualpipe-opt: error: passes do not apply to this output of a .pipe file: "
+                  "run them with --emit=order, dataflow or streams\n";
+  return llvm::failure();
 }
 
 } // namespace dualpipe::opt

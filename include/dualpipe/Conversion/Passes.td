@@ -12,8 +12,9 @@ def ConvertPipeToStream : Pass<"convert-pipe-to-stream", "::mlir::ModuleOp"> {
     channel (peer, kind, direction) and every reduce group has a stream of its
     own, in the order of first use. Commands keep the order of the ops. A command
     waits for what it reads if another stream writes it, and for the last uses of
-    a slot that it overwrites if they are on other streams. All waits are there:
-    `stream-prune-events` removes those that others imply.
+    a slot that it overwrites if they are on other streams; for the last of them
+    where several are on one stream. `stream-prune-events` removes the waits that
+    others imply.
 
     The ranks must be in the dataflow phase, with slots.
   }];

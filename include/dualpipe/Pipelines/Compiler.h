@@ -26,8 +26,6 @@ struct CompileOptions {
   std::optional<uint32_t> onlyRank;
   /// Slots beyond the peak for each channel.
   unsigned spares = kDefaultSpares;
-  /// Run MLIR's verifier between the passes too.
-  bool verifyEach = false;
 };
 
 /// Compiles a checked schedule. `timeline` was laid with `options.planCosts`.

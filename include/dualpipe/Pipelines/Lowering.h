@@ -12,10 +12,15 @@ namespace dualpipe {
 /// How far a lowering goes.
 enum class Level { Order, Dataflow, Streams };
 
-/// Adds the passes that take `pipe.rank` ops of the order phase in a module down
-/// to `level`. Each phase ends with a pass that rejects what does not belong to
-/// the next. `spares` slots are added to the peak for each channel.
-void buildLowering(mlir::OpPassManager &pm, Level level, unsigned spares = kDefaultSpares);
+/// Adds the passes that take the ranks of a module from one level down to another.
+/// Each phase ends with a pass that rejects what does not belong to the next, the
+/// streams with the checks of the program file (`stream-verify`). `spares` slots
+/// are added to the peak for each channel.
+void buildLowering(mlir::OpPassManager &pm, Level from, Level to, unsigned spares = kDefaultSpares);
+
+/// The same for `pipe.rank` ops without the checks on the programs: for a caller
+/// that exports and checks them itself.
+void lowerRanks(mlir::OpPassManager &pm, Level from, Level to, unsigned spares);
 
 /// Registers the pipelines `--lower-to-dataflow` and `--lower-to-streams`.
 void registerLoweringPipelines();

@@ -11,11 +11,13 @@
 
 #include "dialects/Stream/Stream.h"
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Program/Verify.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <optional>
@@ -69,7 +71,14 @@ private:
 mlir::FailureOr<program::RankProgram> exportRank(stream::ProgramOp op, const SharedTables &tables,
                                                  std::vector<mlir::Operation *> *ops = nullptr);
 
+/// The programs of several ranks, in parallel. Every error is reported, whichever
+/// rank comes first.
+mlir::LogicalResult exportRanks(llvm::ArrayRef<stream::ProgramOp> ops, const SharedTables &tables,
+                                std::vector<program::RankProgram> &programs,
+                                std::vector<std::vector<mlir::Operation *>> *commands = nullptr);
+
 /// All programs of a module, in ascending order of rank, with scanned tables.
+/// Fails where the module has not all ranks: their placement would be made up.
 mlir::FailureOr<program::Program> exportModule(mlir::ModuleOp module);
 
 /// The op of one rank's program, at the builder's place. The program must have
@@ -80,6 +89,14 @@ stream::ProgramOp importRank(const program::RankProgram &rank, const program::Sh
 /// A module with all ranks of a program.
 mlir::OwningOpRef<mlir::ModuleOp> importProgram(const program::Program &program,
                                                 mlir::MLIRContext *context);
+
+/// Reports a broken invariant at the command that it concerns, with rank, command
+/// and what the command does, and a note at each of the other commands. `locate`
+/// gives the place of a command.
+mlir::LogicalResult reportViolation(const program::Violation &violation,
+                                    const program::SharedInfo &shared,
+                                    llvm::ArrayRef<const program::RankProgram *> ranks,
+                                    llvm::function_ref<mlir::Location(program::CommandRef)> locate);
 
 #define GEN_PASS_DECL
 #include "lib/Target/Program/Passes.h.inc"

@@ -29,7 +29,11 @@ mlir::FailureOr<unsigned> materializeDataflow(pipe::RankOp rank);
 
 /// Slots beyond the peak of the liveness for each channel that uses their class.
 inline constexpr unsigned kDefaultSpares = 1;
-/// Gives every value of a rank in the dataflow phase its slot.
+/// Spare slots of one class, as in the program file (P3); also the most that
+/// may be asked for per channel.
+inline constexpr unsigned kMaxSpares = 1024;
+/// Gives every value of a rank in the dataflow phase its slot. Fails where a class
+/// would have more than `kMaxSpares` spares or the rank more than `kMaxSlots` slots.
 mlir::LogicalResult assignSlots(pipe::RankOp rank, unsigned spares = kDefaultSpares);
 
 /// What `pruneEvents` removed.

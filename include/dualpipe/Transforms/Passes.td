@@ -53,7 +53,7 @@ def PipeAssignSlots : Pass<"pipe-assign-slots", "::dualpipe::pipe::RankOp"> {
   }];
   let options = [
     Option<"spares", "spares", "unsigned", "1",
-           "Slots beyond the peak for each channel">
+           "Slots beyond the peak for each channel, at most 1024">
   ];
   let statistics = [
     Statistic<"numSlots", "slots", "slots allocated">,

@@ -225,23 +225,37 @@ FailureOr<program::RankProgram> dualpipe::exportRank(stream::ProgramOp op,
   return RankExporter(op, tables, ops).run();
 }
 
+LogicalResult dualpipe::exportRanks(ArrayRef<stream::ProgramOp> ops, const SharedTables &tables,
+                                    std::vector<program::RankProgram> &programs,
+                                    std::vector<std::vector<Operation *>> *commands) {
+  if (ops.empty())
+    return success();
+  programs.resize(ops.size());
+  if (commands)
+    commands->resize(ops.size());
+  std::vector<char> hasFailed(ops.size(), false);
+  parallelFor(ops.front()->getContext(), 0, ops.size(), [&](size_t i) {
+    FailureOr<program::RankProgram> rank =
+        exportRank(ops[i], tables, commands ? &(*commands)[i] : nullptr);
+    hasFailed[i] = failed(rank);
+    if (succeeded(rank))
+      programs[i] = std::move(*rank);
+  });
+  return failure(llvm::is_contained(hasFailed, true));
+}
+
 FailureOr<program::Program> dualpipe::exportModule(ModuleOp module) {
   FailureOr<SharedTables> tables = SharedTables::scan(module);
   if (failed(tables))
     return failure();
+  if (tables->isPartial())
+    return module.emitError() << "the programs name ranks or stages that are not in the module: a "
+                                 "program file is made of all ranks";
   SmallVector<stream::ProgramOp> programs(module.getOps<stream::ProgramOp>());
   llvm::sort(programs,
              [](stream::ProgramOp a, stream::ProgramOp b) { return a.getRank() < b.getRank(); });
   program::Program result;
-  result.ranks.resize(programs.size());
-  if (failed(failableParallelForEachN(
-          module.getContext(), 0, programs.size(), [&](size_t i) -> LogicalResult {
-            FailureOr<program::RankProgram> rank = exportRank(programs[i], *tables);
-            if (failed(rank))
-              return failure();
-            result.ranks[i] = std::move(*rank);
-            return success();
-          })))
+  if (failed(exportRanks(programs, *tables, result.ranks)))
     return failure();
   tables->sumChannels(result.ranks);
   result.shared = std::move(*tables).takeInfo();

@@ -20,9 +20,7 @@ namespace dualpipe {
 using namespace dualpipe;
 using namespace mlir;
 using program::CommandRef;
-using program::kNone;
 using program::Verdict;
-using program::Violation;
 
 namespace {
 
@@ -33,9 +31,7 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult exportRanks(SharedTables &tables);
   LogicalResult verify(const SharedTables &tables);
-  LogicalResult report(const Violation &violation);
   Location find(CommandRef where);
 
   ModuleOp module;
@@ -46,22 +42,6 @@ private:
 
 } // namespace
 
-LogicalResult ModuleChecker::exportRanks(SharedTables &tables) {
-  llvm::append_range(ops, module.getOps<stream::ProgramOp>());
-  llvm::sort(ops,
-             [](stream::ProgramOp a, stream::ProgramOp b) { return a.getRank() < b.getRank(); });
-  programs.resize(ops.size());
-  commands.resize(ops.size());
-  return failableParallelForEachN(
-      module.getContext(), 0, ops.size(), [&](size_t i) -> LogicalResult {
-        FailureOr<program::RankProgram> rank = exportRank(ops[i], tables, &commands[i]);
-        if (failed(rank))
-          return failure();
-        programs[i] = std::move(*rank);
-        return success();
-      });
-}
-
 Location ModuleChecker::find(CommandRef where) {
   for (auto [op, ofRank] : llvm::zip_equal(ops, commands))
     if (op.getRank() == where.rank)
@@ -69,45 +49,39 @@ Location ModuleChecker::find(CommandRef where) {
   return module.getLoc();
 }
 
-static std::string describe(CommandRef where) {
-  if (where.rank == kNone)
-    return "";
-  if (where.command == kNone)
-    return ("rank " + Twine(where.rank) + ": ").str();
-  return ("rank " + Twine(where.rank) + ", command " + Twine(where.command) + ": ").str();
-}
-
-LogicalResult ModuleChecker::report(const Violation &violation) {
-  InFlightDiagnostic diag = emitError(find(violation.where))
-                            << violation.id << ": " << describe(violation.where)
-                            << violation.message;
-  for (const Violation::Note &note : violation.notes)
-    diag.attachNote(find(note.where)) << describe(note.where) << note.message;
-  return diag;
-}
-
 /// Each rank alone first: what is checked across ranks relies on that.
 LogicalResult ModuleChecker::verify(const SharedTables &tables) {
   const program::SharedInfo &shared = tables.getInfo();
-  if (Verdict verdict = program::verifyShared(shared))
-    return report(*verdict);
-  bool hasFailed = false;
-  for (const program::RankProgram &rank : programs)
-    if (Verdict verdict = program::verifyRank(shared, rank))
-      hasFailed |= failed(report(*verdict));
-  if (hasFailed || tables.isPartial())
-    return failure(hasFailed);
   std::vector<const program::RankProgram *> all;
   for (const program::RankProgram &rank : programs)
     all.push_back(&rank);
+  auto report = [&](const Verdict &verdict) {
+    return reportViolation(*verdict, shared, all, [&](CommandRef where) { return find(where); });
+  };
+  if (Verdict verdict = program::verifyShared(shared))
+    return report(verdict);
+  std::vector<Verdict> verdicts(programs.size());
+  parallelFor(module.getContext(), 0, programs.size(),
+              [&](size_t i) { verdicts[i] = program::verifyRank(shared, programs[i]); });
+  bool hasFailed = false;
+  for (const Verdict &verdict : verdicts)
+    if (verdict)
+      hasFailed |= failed(report(verdict));
+  if (hasFailed || tables.isPartial())
+    return failure(hasFailed);
   if (Verdict verdict = program::verifyAcrossRanks(shared, all))
-    return report(*verdict);
+    return report(verdict);
   return success();
 }
 
 LogicalResult ModuleChecker::run() {
   FailureOr<SharedTables> tables = SharedTables::scan(module);
-  if (failed(tables) || failed(exportRanks(*tables)))
+  if (failed(tables))
+    return failure();
+  llvm::append_range(ops, module.getOps<stream::ProgramOp>());
+  llvm::sort(ops,
+             [](stream::ProgramOp a, stream::ProgramOp b) { return a.getRank() < b.getRank(); });
+  if (failed(exportRanks(ops, *tables, programs, &commands)))
     return failure();
   tables->sumChannels(programs);
   return verify(*tables);
