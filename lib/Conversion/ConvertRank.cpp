@@ -8,6 +8,7 @@
 
 #include "StreamBuilder.h"
 #include "dualpipe/Conversion/Passes.h"
+#include "lib/Transforms/DescribePipe.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -91,12 +92,11 @@ static Function getFunction(OpKind kind) {
 /// Remembers the slots of an op's results.
 LogicalResult RankConverter::holdResults(Operation *op, ArrayRef<uint32_t> resultSlots) {
   if (resultSlots.size() != op->getNumResults())
-    return op->emitError() << "rank " << rank.getRank() << ": " << op->getName()
-                           << " has no slots for its results: expected pipe-assign-slots before";
+    return emitRankError(rank, op)
+           << describeOp(op) << " has no slots for its results: expected pipe-assign-slots before";
   for (auto [result, slot] : llvm::zip_equal(op->getResults(), resultSlots)) {
     if (slot >= numSlots)
-      return op->emitError() << "rank " << rank.getRank() << ": slot " << slot << " of " << numSlots
-                             << " is out of range";
+      return emitRankError(rank, op) << "slot " << slot << " of " << numSlots << " is out of range";
     slots.try_emplace(result, slot);
   }
   return success();
@@ -106,8 +106,8 @@ FailureOr<uint32_t> RankConverter::getSlot(Operation *user, Value value) {
   auto found = slots.find(value);
   if (value && found != slots.end())
     return found->second;
-  return user->emitError() << "rank " << rank.getRank() << ": " << user->getName()
-                           << " reads no value with a slot: expected the dataflow phase";
+  return emitRankError(rank, user)
+         << describeOp(user) << " reads no value with a slot: expected the dataflow phase";
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,8 +117,8 @@ FailureOr<uint32_t> RankConverter::getSlot(Operation *user, Value value) {
 /// Collects the slots of an op by role, and tells the builder of them.
 LogicalResult RankConverter::touch(pipe::ComputeOpInterface op, stream::RoleSlots &roles) {
   if (op->getNumOperands() == 0)
-    return op->emitError() << "rank " << rank.getRank() << ": " << op->getName()
-                           << " has no values: expected the dataflow phase";
+    return emitRankError(rank, op)
+           << describeOp(op) << " has no values: expected the dataflow phase";
   for (Value input : op->getOperands()) {
     FailureOr<uint32_t> slot = getSlot(op, input);
     if (failed(slot))
@@ -216,8 +216,8 @@ LogicalResult RankConverter::visitSend(pipe::SendOp op) {
 
 LogicalResult RankConverter::visitRecv(pipe::RecvOp op) {
   if (!op.getValue())
-    return op.emitError() << "rank " << rank.getRank()
-                          << ": pipe.recv has no value: expected the dataflow phase";
+    return emitRankError(rank, op)
+           << describeOp(op) << " has no value: expected the dataflow phase";
   if (failed(holdResults(op, op.getSlots())))
     return failure();
   uint32_t slot = op.getSlots().front();
@@ -266,8 +266,8 @@ LogicalResult RankConverter::visit(Operation &op) {
   else if (auto step = dyn_cast<pipe::StepOp>(op))
     visitStep(step);
   else
-    return op.emitError() << "rank " << rank.getRank() << ": " << op.getName()
-                          << " has no counterpart in the stream dialect";
+    return emitRankError(rank, &op)
+           << describeOp(&op) << " has no counterpart in the stream dialect";
   return success();
 }
 
@@ -276,9 +276,9 @@ LogicalResult RankConverter::run() {
     if (failed(visit(op)))
       return failure();
   if (streams.getStreams().size() > stream::kMaxStreams)
-    return rank.emitError() << "rank " << rank.getRank() << ": " << streams.getStreams().size()
-                            << " streams, expected at most " << stream::kMaxStreams
-                            << ": too many channels and reduce groups end here";
+    return emitRankError(rank, rank)
+           << streams.getStreams().size() << " streams, expected at most " << stream::kMaxStreams
+           << ": too many channels and reduce groups end here";
   program.setStreamsAttr(ArrayAttr::get(program.getContext(), streams.getStreams()));
   return success();
 }

@@ -53,7 +53,7 @@ stream.program 1 of @two streams [<compute>, <recv act from 0>, <send grad to 0>
   stream.send grad on 2 stage 0 mb 0 to 0 slot 2
   stream.pair on 0 {
     stream.launch backward_weight on 0 stage 1 mb 0 (saved = 3, weight_context = 4) last
-    stream.launch load_input on 0 stage 0 mb 1 (input = 0) first
+    stream.launch load_labels on 0 stage 1 mb 0 (labels = 5) last
   }
 }
 )";
