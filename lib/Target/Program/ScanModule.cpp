@@ -44,6 +44,7 @@ private:
   void scanOp(uint32_t rank, Operation *op);
   void scanLaunch(uint32_t rank, stream::LaunchOp launch);
   template <typename TransferOp> void scanTransfer(uint32_t rank, TransferOp op);
+  void scanReduce(stream::ReduceOp reduce);
   void scanStream(uint32_t rank, stream::StreamAttr entry);
   void addChannel(uint32_t source, uint32_t destination, TransferKind kind);
   void addLocation(Location loc);
@@ -51,6 +52,8 @@ private:
 
   void fillChannels();
   void fillPipelines();
+  void fillCopies();
+  void fillGaps();
   void addPipeline(const Chain &chain, uint32_t firstMicrobatch, uint32_t numMicrobatches);
 
   ModuleOp module;
@@ -59,7 +62,8 @@ private:
   std::set<uint32_t> present;
   std::set<std::tuple<uint32_t, uint32_t, unsigned>> channels;
   std::set<std::vector<uint32_t>> groups;
-  std::map<uint32_t, Chain> chains; ///< by micro-batch
+  std::map<uint32_t, Chain> chains;              ///< by micro-batch
+  std::map<uint32_t, std::set<uint32_t>> copies; ///< by stage, as reductions tell
   llvm::SetVector<StringRef> phases;
   llvm::SetVector<Attribute> locations;
 };
@@ -118,6 +122,12 @@ template <typename TransferOp> void ModuleScanner::scanTransfer(uint32_t rank, T
     chain.ranks.try_emplace(op.getStage() - 1, source);
 }
 
+/// A reduction names the ranks that hold a copy of its stage.
+void ModuleScanner::scanReduce(stream::ReduceOp reduce) {
+  groups.insert({reduce.getRanks().begin(), reduce.getRanks().end()});
+  copies[reduce.getStage()].insert(reduce.getRanks().begin(), reduce.getRanks().end());
+}
+
 void ModuleScanner::scanOp(uint32_t rank, Operation *op) {
   addLocation(op->getLoc());
   if (auto launch = dyn_cast<stream::LaunchOp>(op))
@@ -129,7 +139,7 @@ void ModuleScanner::scanOp(uint32_t rank, Operation *op) {
   else if (auto phase = dyn_cast<stream::PhaseOp>(op))
     phases.insert(phase.getName());
   else if (auto reduce = dyn_cast<stream::ReduceOp>(op))
-    groups.insert({reduce.getRanks().begin(), reduce.getRanks().end()});
+    scanReduce(reduce);
 }
 
 LogicalResult ModuleScanner::scanProgram(stream::ProgramOp program) {
@@ -198,6 +208,42 @@ void ModuleScanner::fillPipelines() {
   info.numMicrobatches = next;
 }
 
+/// Copies on ranks that are not in the module, which no transfer told of: each is a
+/// pipeline of its own with one micro-batch.
+void ModuleScanner::fillCopies() {
+  for (const program::PipelineInfo &pipeline : info.pipelines)
+    for (auto [index, rank] : llvm::enumerate(pipeline.placement))
+      copies[pipeline.firstStage + static_cast<uint32_t>(index)].erase(rank);
+  for (const auto &[stage, ranks] : copies)
+    for (uint32_t rank : ranks) {
+      if (present.count(rank))
+        continue;
+      partial = true;
+      Chain chain;
+      chain.ranks.try_emplace(stage, rank);
+      chain.first = chain.last = stage;
+      addPipeline(chain, info.numMicrobatches, 1);
+      ++info.numMicrobatches;
+    }
+}
+
+/// Stages before those that the module speaks of: one pipeline for each gap.
+void ModuleScanner::fillGaps() {
+  std::vector<std::pair<uint32_t, uint32_t>> ranges; // first stage, one past the last
+  for (const program::PipelineInfo &pipeline : info.pipelines)
+    ranges.emplace_back(pipeline.firstStage, pipeline.firstStage + pipeline.numStages);
+  llvm::sort(ranges);
+  uint32_t next = 0;
+  for (auto [begin, end] : ranges) {
+    if (begin > next) {
+      std::string name = ("pipeline" + Twine(info.pipelines.size())).str();
+      info.pipelines.push_back({name, next, begin - next, info.numMicrobatches++, 1,
+                                std::vector<uint32_t>(begin - next, 0)});
+    }
+    next = std::max(next, end);
+  }
+}
+
 /// Files in the order of their first location; location 0 is always there.
 static void fillLocations(SharedInfo &info, ArrayRef<Attribute> places) {
   llvm::StringMap<uint32_t> files;
@@ -228,7 +274,10 @@ LogicalResult ModuleScanner::run(SharedInfo &result, bool &isPartial) {
     return module.emitError() << "expected programs with launches, got none";
   fillChannels();
   fillPipelines();
+  fillCopies();
   partial |= present.size() != info.numRanks;
+  if (partial)
+    fillGaps();
   info.phaseNames.assign(phases.begin(), phases.end());
   fillLocations(info, locations.getArrayRef());
   result = std::move(info);
