@@ -46,12 +46,12 @@ static void runNoop(benchmark::State &state) {
       return state.SkipWithError(report.message().c_str());
     commands += (*session)->getNumCommands() * kSteps;
     cpuSeconds += report->cpuSeconds;
-    state.SetIterationTime(report->wallSeconds / kSteps);
+    state.SetIterationTime(report->wallSeconds);
   }
   state.counters["commands"] = double(commands) / double(state.iterations() * kSteps);
   state.counters["cpu_ns_per_command"] = cpuSeconds * 1e9 / double(commands);
 }
 
-BENCHMARK(runNoop)->Args({8, 20})->Args({16, 64})->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK(runNoop)->Args({8, 20})->Args({16, 64})->UseManualTime()->Unit(benchmark::kMillisecond);
 
 BENCHMARK_MAIN();

@@ -61,7 +61,8 @@ typedef enum dp_call_flags {
   DP_ACCUMULATE = 1,   /* add to the gradients; without it, overwrite them */
   DP_FORWARD_ONLY = 2, /* no backward follows: `saved` is NULL */
   DP_FIRST_STAGE = 4,  /* no gradient leaves: `grad_input` is NULL */
-  DP_LAST_STAGE = 8    /* labels come in; the forward writes its loss; `output` and `grad_output` are NULL */
+  DP_LAST_STAGE =
+      8 /* labels come in; the forward writes its loss; `output` and `grad_output` are NULL */
 } dp_call_flags;
 
 /* Type and shape of one tensor; `ndim` 0 and `present` 0 where a stage has no such tensor. */
@@ -96,12 +97,12 @@ typedef struct dp_call {
   const dp_step_state *step_state;
   DLTensor *tensors[DP_NUM_TENSOR_KINDS]; /* by dp_tensor_kind */
   DLTensor *const *params;                /* num_params tensors */
-  DLTensor *const *grads;                 /* the same number and shapes; NULL in forward-only runs */
-  double *loss;                           /* one value, written by the forward of the last stage */
-  void *workspace;                        /* scratch, undefined at entry */
-  size_t workspace_size;                  /* bytes */
-  char *message;                          /* where a failing function writes why */
-  size_t message_size;                    /* bytes, with the closing zero */
+  DLTensor *const *grads; /* the same number and shapes; NULL in forward-only runs */
+  double *loss;           /* one value, written by the forward of the last stage */
+  void *workspace;        /* scratch, undefined at entry */
+  size_t workspace_size;  /* bytes */
+  char *message;          /* where a failing function writes why */
+  size_t message_size;    /* bytes, with the closing zero */
 } dp_call;
 
 /* Which tensors each backward function reads, as DP_READS bits, and how many
@@ -158,8 +159,9 @@ typedef struct dp_model_api {
   dp_status (*load_labels)(dp_model *model, dp_call *call);
 
   dp_status (*forward)(dp_model *model, dp_call *call);
-  dp_status (*backward)(dp_model *model, dp_call *call);        /* both halves */
-  dp_status (*backward_input)(dp_model *model, dp_call *call);  /* writes grad_input, weight_context */
+  dp_status (*backward)(dp_model *model, dp_call *call); /* both halves */
+  dp_status (*backward_input)(dp_model *model,
+                              dp_call *call); /* writes grad_input, weight_context */
   dp_status (*backward_weight)(dp_model *model, dp_call *call); /* writes the gradients */
 
   /* Optional (NULL): several independent calls at once, bit-equal to one after the other.
@@ -186,8 +188,7 @@ typedef const dp_model_api *(*dp_get_model_fn)(void);
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4), unused))
 #endif
-static inline dp_status
-dp_fail(char *message, size_t message_size, const char *format, ...) {
+static inline dp_status dp_fail(char *message, size_t message_size, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(message, message_size, format, arguments);

@@ -126,3 +126,20 @@ def test_bad_model_settings(tools, setting, text):
 
 def test_unknown_model(tools):
     fails(tools.launch(tools.compile("dualpipe", 4, 8), "--model=mpl"), "did you mean 'mlp'")
+
+
+def test_output_that_is_the_input(tools, tmp_path):
+    path = tmp_path / "x.pipe"
+    path.write_text((EXAMPLES / "1f1b.pipe").read_text())
+    done = tools.opt(path, "--ranks=2", "--microbatches=4", "-o", path)
+    fails(done, "the output", "is the input")
+    assert path.read_text() == (EXAMPLES / "1f1b.pipe").read_text()
+
+
+def test_help_names_every_option_of_ours_and_no_code_generator(tools):
+    done = tools.opt("--help")
+    assert done.returncode == 0
+    for option in ("--ranks", "--microbatches", "--param", "--schedule", "--forward-only", "--only-rank",
+                   "--plan-cost", "--spares", "--emit", "--pipe-assign-slots", "-o"):
+        assert option in done.stdout
+    assert "amdgpu" not in done.stdout

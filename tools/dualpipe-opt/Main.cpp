@@ -45,6 +45,7 @@ int opt::main(int argc, char **argv) {
   mlir::registerCSEPass();
   mlir::registerStripDebugInfoPass();
 
+  prepareCommandLine();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, overview, registry);
   Result<DriverOptions> options = readOptions(input, output);
   if (!options) {

@@ -7,6 +7,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
 
@@ -45,6 +47,12 @@ static cl::opt<Emit> emitFlag(
                clEnumValN(Emit::Dataflow, "dataflow", "pipe dialect: with values"),
                clEnumValN(Emit::Streams, "streams", "stream dialect"),
                clEnumValN(Emit::Program, "program", "program file (binary)")));
+
+void opt::prepareCommandLine() {
+  cl::HideUnrelatedOptions(category);
+  cl::AddExtraVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "dualpipe-opt " DUALPIPE_VERSION "\n"; });
+}
 
 bool DriverOptions::inputIsSchedule() const { return llvm::StringRef(input).ends_with(".pipe"); }
 
@@ -106,6 +114,8 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   DriverOptions options;
   options.input = std::move(input);
   options.output = std::move(output);
+  if (llvm::sys::fs::equivalent(options.input, options.output))
+    return Status::failure(fmt::format("the output '{}' is the input", options.output));
   options.emit = emitFlag == Emit::Default ? emitFromEnding(options.output) : emitFlag;
   options.schedule.schedule = scheduleFlag;
   options.schedule.forwardOnly = forwardOnlyFlag;

@@ -35,6 +35,10 @@ struct DriverOptions {
   bool outputIsStdout() const { return output == "-"; }
 };
 
+/// What is to be set before the command line is parsed: the version, and a help
+/// text without the options of LLVM's code generators (`--help-hidden` has them).
+void prepareCommandLine();
+
 /// Reads what the command line gave, after LLVM has parsed it. Fails with a
 /// message for the user.
 Result<DriverOptions> readOptions(std::string input, std::string output);
