@@ -167,7 +167,7 @@ struct PipelineInfo {
   std::vector<uint32_t> placement; ///< rank by stage of the pipeline
 };
 
-/// What the stages of the model must be like (DESIGN: model contract).
+/// What the stages of the model must be like.
 struct Contract {
   uint32_t numComponents = 1;
   uint32_t numSizeGroups = 1;

@@ -1,6 +1,6 @@
-//===- DocsTest.cpp - the examples of docs/language.md compile -------------===//
+//===- DocsTest.cpp - the examples of the pages compile --------------------===//
 //
-// Every block of the page that is marked `pipe` is a whole file. A comment
+// Every block of a page that is marked `pipe` is a whole file. A comment
 // `// compiled for 4 ranks, 8 micro-batches` on its first line after the version
 // gives the sizes; a comment `// error: text` the error that it must give.
 //
@@ -49,13 +49,14 @@ Options getSizes(const std::string &text) {
   return sized(ranks, microbatches);
 }
 
-TEST(Docs, EveryExampleCompiles) {
-  const std::string docs = std::string(DUALPIPE_SOURCE_DIR) + "/docs/language.md";
-  const std::string examples = std::string(DUALPIPE_SOURCE_DIR) + "/examples/";
-  std::vector<Example> found = extract(readFile(docs));
-  EXPECT_GE(found.size(), 10u);
+/// Compiles every example of a page of the project.
+void expectExamplesToCompile(const std::string &page, size_t least) {
+  const std::string root = std::string(DUALPIPE_SOURCE_DIR) + "/";
+  const std::string examples = root + "examples/";
+  std::vector<Example> found = extract(readFile(root + page));
+  EXPECT_GE(found.size(), least);
   for (const Example &example : found) {
-    SCOPED_TRACE("docs/language.md, line " + std::to_string(example.line));
+    SCOPED_TRACE(page + ", line " + std::to_string(example.line));
     Outcome run = compileFiles(
         {{"main.pipe", example.text}, {"dualpipe.pipe", readFile(examples + "dualpipe.pipe")}},
         getSizes(example.text));
@@ -70,5 +71,9 @@ TEST(Docs, EveryExampleCompiles) {
     EXPECT_EQ(run.numErrors, 1u) << run.findings;
   }
 }
+
+TEST(Docs, EveryExampleCompiles) { expectExamplesToCompile("docs/language.md", 10); }
+
+TEST(Docs, TheExampleOfTheReadmeCompiles) { expectExamplesToCompile("README.md", 1); }
 
 } // namespace
