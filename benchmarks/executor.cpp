@@ -5,40 +5,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/support/CompileExample.h"
-
-#include "dualpipe/Runtime/Session.h"
+#include "benchmarks/Training.h"
 
 #include <benchmark/benchmark.h>
 
 using namespace dualpipe;
-using namespace dualpipe::test;
 
 static void runNoop(benchmark::State &state) {
   uint32_t ranks = uint32_t(state.range(0)), microbatches = uint32_t(state.range(1));
-  CompiledExample example("dualpipe", ranks, microbatches);
-  auto program = std::make_shared<const program::Program>(std::move(example.program));
-
-  runtime::ModelOptions modelOptions;
-  modelOptions.name = "noop";
-  modelOptions.numStages = program->shared.numStages;
-  modelOptions.numMicrobatches = microbatches;
-  Result<runtime::Model> model = runtime::Model::create(modelOptions);
-  if (!model)
-    return state.SkipWithError(model.message().c_str());
-  auto shared = std::make_shared<const runtime::Model>(std::move(*model));
-  Result<std::unique_ptr<runtime::Optimizer>> created = runtime::createOptimizer("sgd");
-  if (!created)
-    return state.SkipWithError(created.message().c_str());
-  std::shared_ptr<const runtime::Optimizer> optimizer = std::move(*created);
+  Result<benchmarks::Training> training = benchmarks::Training::create("noop", ranks, microbatches);
+  if (!training)
+    return state.SkipWithError(training.message().c_str());
 
   constexpr uint32_t kSteps = 200;
   uint64_t commands = 0;
   double cpuSeconds = 0;
   for (auto _ : state) {
-    runtime::SessionOptions options;
-    options.training.numSteps = kSteps;
-    auto session = runtime::Session::create(program, shared, optimizer, options);
+    Result<std::unique_ptr<runtime::Session>> session = training->start(kSteps);
     if (!session)
       return state.SkipWithError(session.message().c_str());
     Result<runtime::RunReport> report = (*session)->run();

@@ -8,9 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "benchmarks/Products.h"
-#include "test/support/CompileExample.h"
-
-#include "dualpipe/Runtime/Session.h"
+#include "benchmarks/Training.h"
 
 #include <benchmark/benchmark.h>
 
@@ -18,7 +16,6 @@
 #include <thread>
 
 using namespace dualpipe;
-using namespace dualpipe::test;
 using benchmarks::getCpuSeconds;
 using benchmarks::Products;
 
@@ -53,29 +50,16 @@ double measureProducts(unsigned cores, std::string &problem) {
 
 void mlpStep(benchmark::State &state) {
   uint32_t ranks = uint32_t(state.range(0)), microbatches = uint32_t(state.range(1));
-  CompiledExample example("dualpipe", ranks, microbatches);
-  auto program = std::make_shared<const program::Program>(std::move(example.program));
-  runtime::ModelOptions modelOptions;
-  modelOptions.name = "mlp";
-  modelOptions.numStages = program->shared.numStages;
-  modelOptions.numMicrobatches = microbatches;
-  Result<runtime::Model> model = runtime::Model::create(modelOptions);
-  if (!model)
-    return state.SkipWithError(model.message().c_str());
-  auto shared = std::make_shared<const runtime::Model>(std::move(*model));
-  Result<std::unique_ptr<runtime::Optimizer>> optimizer = runtime::createOptimizer("sgd");
-  if (!optimizer)
-    return state.SkipWithError(optimizer.message().c_str());
-  std::shared_ptr<const runtime::Optimizer> sgd = std::move(*optimizer);
+  Result<benchmarks::Training> training = benchmarks::Training::create("mlp", ranks, microbatches);
+  if (!training)
+    return state.SkipWithError(training.message().c_str());
 
   unsigned cores = std::min(ranks, std::max(1u, std::thread::hardware_concurrency()));
   std::string problem;
   double cpu = 0, wall = 0, alone = 0;
   for (auto _ : state) {
     double before = measureProducts(cores, problem);
-    runtime::SessionOptions options;
-    options.training.numSteps = kSteps;
-    auto session = runtime::Session::create(program, shared, sgd, options);
+    Result<std::unique_ptr<runtime::Session>> session = training->start(kSteps);
     if (!session)
       return state.SkipWithError(session.message().c_str());
     Result<runtime::RunReport> report = (*session)->run();
@@ -84,7 +68,7 @@ void mlpStep(benchmark::State &state) {
     double after = measureProducts(cores, problem);
     cpu += report->cpuSeconds / kSteps;
     wall += report->wallSeconds / kSteps;
-    alone += (before + after) / 2 * program->shared.numStages * microbatches;
+    alone += (before + after) / 2 * training->getNumStages() * microbatches;
     state.SetIterationTime(report->wallSeconds);
   }
   if (!problem.empty())
