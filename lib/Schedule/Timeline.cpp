@@ -57,7 +57,7 @@ Timeline::Timeline(const OpIndex &index, const Costs &costs)
       OpRef producer = index.getProducer(rank, op);
       if (!producer.isValid())
         continue;
-      Ticks latency = producer.rank == rank ? 0 : costs.transfer;
+      Ticks latency = producer.rank == rank ? 0 : costs.getTransfer();
       from = std::max(from, end[producer.rank][producer.op] + latency);
     }
     Ticks to = from + costs.getGroup(schedule.ranks[rank], first, last);

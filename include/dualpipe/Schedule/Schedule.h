@@ -10,22 +10,17 @@
 #ifndef DUALPIPE_SCHEDULE_SCHEDULE_H
 #define DUALPIPE_SCHEDULE_SCHEDULE_H
 
+#include "dualpipe/Schedule/Costs.h"
+#include "dualpipe/Schedule/OpKind.h"
 #include "dualpipe/Support/Diagnostics.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace dualpipe {
-
-/// What a compute op does for one micro-batch in one stage.
-enum class OpKind : uint8_t { Forward, Backward, BackwardInput, BackwardWeight };
-
-/// The keyword of the language: `fwd`, `bwd`, `bwd_input`, `bwd_weight`.
-const char *getKeyword(OpKind kind);
-/// The letter of PyTorch's action grammar: F, B, I, W.
-char getLetter(OpKind kind);
 
 /// An ordered chain of stages and the micro-batches that flow through it.
 ///
@@ -93,6 +88,30 @@ struct RankOrder {
   }
 };
 
+/// What the ranks hold while they run, in units of the author's own, and how much
+/// they may (S5, Memory.h). An activation is held from the start of the forward to
+/// the end of the `bwd` or `bwd_weight`, a weight context from the start of the
+/// `bwd_input` to the end of the `bwd_weight`.
+struct MemoryPlan {
+  /// No value is larger, so that sums over all ops stay in range.
+  static constexpr int64_t kMaxUnits = int64_t(1) << 32;
+
+  /// Units of one micro-batch by global stage. Empty: 1 everywhere.
+  std::vector<int64_t> activation;
+  /// Further units of a pending weight half, by global stage. Empty: none.
+  std::vector<int64_t> context;
+  /// The most that each rank may hold at once. Empty: no rank has a limit.
+  std::vector<std::optional<int64_t>> limit;
+  /// Where the limits stand.
+  SourceLoc loc;
+
+  int64_t getActivation(uint32_t stage) const { return activation.empty() ? 1 : activation[stage]; }
+  int64_t getContext(uint32_t stage) const { return context.empty() ? 0 : context[stage]; }
+  std::optional<int64_t> getLimit(uint32_t rank) const {
+    return limit.empty() ? std::nullopt : limit[rank];
+  }
+};
+
 /// A schedule for given numbers of ranks and micro-batches.
 struct Schedule {
   std::string name;
@@ -105,6 +124,9 @@ struct Schedule {
   std::vector<Pipeline> pipelines;
   std::vector<RankOrder> ranks;
   std::vector<std::string> phaseNames;
+  /// The times that the schedule itself plans with; the command line goes before.
+  Costs planCosts;
+  MemoryPlan memory;
   /// Names of the source files; `SourceLoc::file` indexes it.
   std::vector<std::string> files;
   /// Every distinct place of an op; entry 0 is the schedule itself.
