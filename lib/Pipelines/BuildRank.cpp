@@ -63,11 +63,11 @@ void RankBuilder::buildEntry(const TimelineEntry &entry) {
   case TimelineEntry::Kind::Compute:
     return buildGroup(entry.op);
   case TimelineEntry::Kind::Send:
-    pipe::SendOp::create(builder, getLoc(entry.op), kind, entry.stage, entry.microbatch,
+    pipe::SendOp::create(builder, locations[entry.loc], kind, entry.stage, entry.microbatch,
                          entry.peer);
     return;
   case TimelineEntry::Kind::Recv:
-    pipe::RecvOp::create(builder, getLoc(entry.op), kind, entry.stage, entry.microbatch,
+    pipe::RecvOp::create(builder, locations[entry.loc], kind, entry.stage, entry.microbatch,
                          entry.peer);
     return;
   case TimelineEntry::Kind::Reduce:

@@ -1,6 +1,7 @@
 //===- BuildSharedInfo.cpp - what all ranks of a program share --------------===//
 
 #include "dualpipe/Pipelines/BuildSharedInfo.h"
+#include "dualpipe/Schedule/Transfers.h"
 
 #include <algorithm>
 #include <map>
@@ -16,32 +17,65 @@ static std::vector<program::PipelineInfo> describePipelines(const Schedule &sche
   return result;
 }
 
-/// One channel per source, destination and kind, in that order. A channel's
-/// transfers stand in the order of the ops that make them.
+namespace {
+/// The channels from one rank, by destination and kind.
+class ChannelsFrom {
+public:
+  explicit ChannelsFrom(uint32_t rank) : rank(rank) {}
+
+  void add(uint32_t to, bool isGrad, uint32_t stage, uint32_t microbatch) {
+    program::SlotKind kind = isGrad ? program::SlotKind::GradInput : program::SlotKind::Output;
+    auto [it, isNew] =
+        channels.try_emplace({to, kind}, program::Channel{rank, to, kind, 0, program::kDigestSeed});
+    ++it->second.numTransfers;
+    it->second.digest = program::extendDigest(it->second.digest, stage, microbatch);
+  }
+
+  void appendTo(std::vector<program::Channel> &all) const {
+    for (const auto &[key, channel] : channels)
+      all.push_back(channel);
+  }
+
+private:
+  uint32_t rank;
+  std::map<std::pair<uint32_t, program::SlotKind>, program::Channel> channels;
+};
+} // namespace
+
+/// What a rank sends, in the order of the ops that make it.
+static void addDerived(const OpIndex &index, uint32_t rank, ChannelsFrom &channels) {
+  const Schedule &schedule = index.getSchedule();
+  const RankOrder &order = schedule.ranks[rank];
+  for (size_t op = 0; op != order.size(); ++op) {
+    OpRef consumer = index.getConsumer(rank, op);
+    if (consumer.isValid() && consumer.rank != rank)
+      channels.add(consumer.rank, order.kind[op] != OpKind::Forward,
+                   schedule.ranks[consumer.rank].stage[consumer.op], order.microbatch[op]);
+  }
+}
+
+/// What a rank sends, in the order that the schedule states.
+static void addOwn(const OpIndex &index, uint32_t rank, ChannelsFrom &channels) {
+  const Schedule &schedule = index.getSchedule();
+  for (const RankOrder::Transfer &end : schedule.ranks[rank].transfers) {
+    if (!end.isSend)
+      continue;
+    OpRef consumer = findOps(index, end).consumer;
+    channels.add(consumer.rank, end.isGrad, schedule.ranks[consumer.rank].stage[consumer.op],
+                 end.microbatch);
+  }
+}
+
+/// One channel per source, destination and kind, in that order.
 static std::vector<program::Channel> findChannels(const OpIndex &index) {
   const Schedule &schedule = index.getSchedule();
-  std::vector<program::Channel> channels;
+  std::vector<program::Channel> all;
   for (uint32_t rank = 0; rank != schedule.numRanks; ++rank) {
-    std::map<std::pair<uint32_t, program::SlotKind>, program::Channel> ofRank;
-    const RankOrder &order = schedule.ranks[rank];
-    for (size_t op = 0; op != order.size(); ++op) {
-      OpRef consumer = index.getConsumer(rank, op);
-      if (!consumer.isValid() || consumer.rank == rank)
-        continue;
-      program::SlotKind kind = order.kind[op] == OpKind::Forward ? program::SlotKind::Output
-                                                                 : program::SlotKind::GradInput;
-      auto [it, isNew] =
-          ofRank.try_emplace({consumer.rank, kind},
-                             program::Channel{rank, consumer.rank, kind, 0, program::kDigestSeed});
-      program::Channel &channel = it->second;
-      ++channel.numTransfers;
-      channel.digest = program::extendDigest(
-          channel.digest, schedule.ranks[consumer.rank].stage[consumer.op], order.microbatch[op]);
-    }
-    for (const auto &[key, channel] : ofRank)
-      channels.push_back(channel);
+    ChannelsFrom channels(rank);
+    (schedule.ownsTransfers ? addOwn : addDerived)(index, rank, channels);
+    channels.appendTo(all);
   }
-  return channels;
+  return all;
 }
 
 static std::vector<program::ReduceGroup> findReduceGroups(const StageCopies &copies) {

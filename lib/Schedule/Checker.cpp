@@ -2,6 +2,7 @@
 
 #include "dualpipe/Schedule/Checker.h"
 #include "dualpipe/Schedule/Relaxation.h"
+#include "dualpipe/Schedule/Transfers.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -40,6 +41,8 @@ public:
       checkGroups();
     if (sink.numErrors() == before)
       checkCycles();
+    if (sink.numErrors() == before && schedule.ownsTransfers)
+      checkTransfers(index, sink);
     if (findings > kMaxFindings)
       sink.error(schedule.loc,
                  fmt::format("{} more findings are not shown", findings - kMaxFindings));

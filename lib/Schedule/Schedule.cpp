@@ -45,3 +45,30 @@ size_t Schedule::getNumOps() const {
     count += rank.size();
   return count;
 }
+
+/// The forwards of a rank, with phases and transfers moved to where they stand now.
+static RankOrder keepForwards(const RankOrder &order) {
+  RankOrder kept;
+  std::vector<uint32_t> newPlace(order.size() + 1);
+  for (size_t op = 0; op != order.size(); ++op) {
+    newPlace[op] = uint32_t(kept.size());
+    if (order.kind[op] == OpKind::Forward)
+      kept.push(order.kind[op], order.stage[op], order.microbatch[op], order.group[op],
+                order.loc[op]);
+  }
+  newPlace[order.size()] = uint32_t(kept.size());
+  for (const RankOrder::Phase &phase : order.phases)
+    kept.phases.push_back({phase.name, newPlace[phase.begin]});
+  for (RankOrder::Transfer transfer : order.transfers) {
+    transfer.before = newPlace[transfer.before];
+    if (!transfer.isGrad)
+      kept.transfers.push_back(transfer);
+  }
+  return kept;
+}
+
+void dualpipe::dropBackward(Schedule &schedule) {
+  schedule.training = false;
+  for (RankOrder &order : schedule.ranks)
+    order = keepForwards(order);
+}

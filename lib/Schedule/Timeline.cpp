@@ -1,6 +1,6 @@
 //===- Timeline.cpp - the global timeline of a schedule ---------------------===//
 
-#include "dualpipe/Schedule/Timeline.h"
+#include "TimelineKey.h"
 #include "dualpipe/Schedule/Relaxation.h"
 
 #include <algorithm>
@@ -19,26 +19,6 @@ StageCopies dualpipe::getStageCopies(const Schedule &schedule) {
   }
   return copies;
 }
-
-/// The order of the one global sequence. At one time, what has been made is
-/// passed on before anything new starts, and ranks go first to last; computes
-/// last longer than nothing, so a transfer always stands between its producer
-/// and its consumer.
-struct Timeline::Key {
-  Ticks time;
-  enum Class : uint8_t { Transfer, Reduction, Compute } kind;
-  OpRef op; ///< the compute op, or the producer
-
-  friend bool operator<(const Key &a, const Key &b) {
-    return std::tie(a.time, a.kind, a.op.rank, a.op.op) <
-           std::tie(b.time, b.kind, b.op.rank, b.op.op);
-  }
-};
-
-struct Timeline::Placed {
-  Key key;
-  TimelineEntry entry;
-};
 
 Timeline::Timeline(const OpIndex &index, const Costs &costs)
     : index(index), copies(getStageCopies(index.getSchedule())) {
@@ -67,6 +47,8 @@ Timeline::Timeline(const OpIndex &index, const Costs &costs)
   });
   if (schedule.training)
     findLastGradients();
+  if (schedule.ownsTransfers)
+    placeOwnTransfers();
 }
 
 /// For each stage the op that completes its gradient, over all copies.
@@ -102,13 +84,13 @@ void Timeline::addTransfers(uint32_t rank, std::vector<Placed> &list) const {
     uint32_t mb = order.microbatch[op];
     OpRef producer = index.getProducer(rank, op);
     if (producer.isValid() && producer.rank != rank)
-      list.push_back(
-          {keyOf(producer), {Kind::Recv, isGrad, op, order.stage[op], mb, producer.rank}});
+      list.push_back({keyOf(producer),
+                      {Kind::Recv, isGrad, op, order.stage[op], mb, producer.rank, order.loc[op]}});
     OpRef consumer = index.getConsumer(rank, op);
     if (consumer.isValid() && consumer.rank != rank)
       list.push_back({keyOf({rank, op}),
                       {Kind::Send, isGrad, op, schedule.ranks[consumer.rank].stage[consumer.op], mb,
-                       consumer.rank}});
+                       consumer.rank, order.loc[op]}});
   }
 }
 
@@ -128,14 +110,16 @@ void Timeline::addReductions(uint32_t rank, std::vector<Placed> &list) const {
     OpRef last = lastGradient[stage];
     Key key{end[last.rank][last.op], Key::Reduction, last};
     if (copies[stage].size() > 1)
-      list.push_back({key, {Kind::Reduce, false, op, stage, 0, 0}});
+      list.push_back({key, {Kind::Reduce, false, op, stage, 0, 0, order.loc[op]}});
     Key atTheEnd = key;
     atTheEnd.time += makespan + 1;
-    list.push_back({atTheEnd, {Kind::Step, false, op, stage, 0, 0}});
+    list.push_back({atTheEnd, {Kind::Step, false, op, stage, 0, 0, order.loc[op]}});
   }
 }
 
 std::vector<TimelineEntry> Timeline::project(uint32_t rank) const {
+  if (!ownLists.empty())
+    return ownLists[rank];
   const Schedule &schedule = index.getSchedule();
   const RankOrder &order = schedule.ranks[rank];
   std::vector<Placed> list;
@@ -143,7 +127,7 @@ std::vector<TimelineEntry> Timeline::project(uint32_t rank) const {
   for (size_t op = 0; op != order.size(); op = order.groupEnd(op))
     list.push_back({{start[rank][op], Key::Compute, {rank, uint32_t(op)}},
                     {TimelineEntry::Kind::Compute, false, uint32_t(op), order.stage[op],
-                     order.microbatch[op], rank}});
+                     order.microbatch[op], rank, order.loc[op]}});
   addTransfers(rank, list);
   if (schedule.training)
     addReductions(rank, list);

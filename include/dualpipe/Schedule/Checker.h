@@ -27,6 +27,8 @@ namespace dualpipe {
 ///       nothing pending at the end; members of a fused group are independent
 ///   S4  program order and data dependences together have no cycle
 ///
+/// then D1 to D3 on transfers that the schedule places itself (Transfers.h).
+///
 /// \returns the index of the ops, complete if and only if nothing was reported.
 OpIndex checkSchedule(const Schedule &schedule, DiagnosticSink &sink);
 

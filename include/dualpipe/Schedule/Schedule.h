@@ -2,8 +2,9 @@
 //
 // The plain-data form of a schedule for given numbers of ranks and
 // micro-batches. The interpreter of `.pipe` files fills it; the checker, the
-// global timeline and the exporters read it. It holds compute ops only:
-// transfers and reductions are derived from it (Timeline.h).
+// global timeline and the exporters read it. Transfers and reductions are derived
+// from the compute ops (Timeline.h), unless the schedule places its transfers
+// itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +60,17 @@ struct RankOrder {
     uint32_t begin;
   };
 
+  /// One end of a transfer that the schedule places itself. It stands outside of
+  /// fused groups.
+  struct Transfer {
+    bool isSend;         ///< a send, not a receive
+    bool isGrad;         ///< the gradient that a backward makes, not the output of a forward
+    uint32_t stage;      ///< the stage on this rank whose op makes the value, or needs it
+    uint32_t microbatch; ///< over the whole schedule
+    uint32_t before;     ///< the op that it stands before; the number of ops at the end
+    uint32_t loc;        ///< index into `Schedule::locations`
+  };
+
   std::vector<OpKind> kind;
   std::vector<uint32_t> stage;
   std::vector<uint32_t> microbatch;
@@ -68,6 +80,8 @@ struct RankOrder {
   /// Index into `Schedule::locations`.
   std::vector<uint32_t> loc;
   std::vector<Phase> phases;
+  /// In program order; empty unless `Schedule::ownsTransfers`.
+  std::vector<Transfer> transfers;
 
   size_t size() const { return kind.size(); }
   void push(OpKind k, uint32_t s, uint32_t mb, uint32_t g, uint32_t l) {
@@ -76,6 +90,11 @@ struct RankOrder {
     microbatch.push_back(mb);
     group.push_back(g);
     loc.push_back(l);
+  }
+  /// Appends one end of a transfer after all ops so far. Must not be called between the
+  /// members of a fused group.
+  void pushTransfer(bool isSend, bool isGrad, uint32_t s, uint32_t mb, uint32_t l) {
+    transfers.push_back({isSend, isGrad, s, mb, uint32_t(size()), l});
   }
   /// One past the last member of the fused group that begins at op `i`; `i + 1`
   /// for an op on its own.
@@ -119,6 +138,9 @@ struct Schedule {
   uint32_t numMicrobatches = 0;
   uint32_t numStages = 0;
   bool training = true;
+  /// The schedule places every transfer itself (`RankOrder::transfers`); otherwise all are
+  /// derived.
+  bool ownsTransfers = false;
   /// Further parameters and their values, in the order of declaration.
   std::vector<std::pair<std::string, int64_t>> params;
   std::vector<Pipeline> pipelines;
@@ -139,6 +161,10 @@ struct Schedule {
   size_t findPipeline(uint32_t mb) const;
   size_t getNumOps() const;
 };
+
+/// Makes a training schedule a forward-only one: drops all backward ops and the transfers
+/// of gradients.
+void dropBackward(Schedule &schedule);
 
 } // namespace dualpipe
 

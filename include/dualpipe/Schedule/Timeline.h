@@ -5,7 +5,8 @@
 // producer, in the sender's list and in the receiver's; a reduction stands at
 // the end of its last producer, in every member's list. Every rank's list is a
 // projection of that one sequence, so all lists together have no cycle even if
-// each rank had one queue (D3).
+// each rank had one queue (D3). A schedule that places its transfers itself keeps
+// its own order on every rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +32,7 @@ struct TimelineEntry {
   uint32_t stage;      ///< Send, Recv: the consumer's stage. Reduce, Step: the stage
   uint32_t microbatch; ///< Send, Recv
   uint32_t peer;       ///< Send, Recv: the other rank
+  uint32_t loc;        ///< index into `Schedule::locations`
 };
 
 /// Ranks that hold a copy of one stage, ascending; more than one where pipelines share it.
@@ -60,11 +62,16 @@ private:
   void addTransfers(uint32_t rank, std::vector<Placed> &list) const;
   void addReductions(uint32_t rank, std::vector<Placed> &list) const;
   void findLastGradients();
+  void placeOwnTransfers();
+
+  friend class OwnSequence;
 
   const OpIndex &index;
   StageCopies copies;
   std::vector<std::vector<Ticks>> start, end; ///< by rank and op
   std::vector<OpRef> lastGradient;            ///< by stage, over all its copies
+  /// By rank, where the schedule places its transfers itself.
+  std::vector<std::vector<TimelineEntry>> ownLists;
   Ticks makespan = 0;
 };
 

@@ -31,7 +31,8 @@ struct SourceLoc {
   }
 };
 
-enum class Severity : uint8_t { Error, Warning };
+/// A remark says what was inferred or left out, where nothing is wrong.
+enum class Severity : uint8_t { Error, Warning, Remark };
 
 /// One finding with the notes that explain it.
 struct Diagnostic {
@@ -60,6 +61,10 @@ public:
   }
   Diagnostic &warning(SourceLoc loc, std::string message) {
     return all.emplace_back(Diagnostic{Severity::Warning, loc, std::move(message), {}});
+  }
+
+  Diagnostic &remark(SourceLoc loc, std::string message) {
+    return all.emplace_back(Diagnostic{Severity::Remark, loc, std::move(message), {}});
   }
 
   bool hasErrors() const { return errors != 0; }

@@ -1,0 +1,290 @@
+//===- ReadTorchCsv.cpp - from PyTorch's action grammar to order tables -----===//
+
+#include "dualpipe/Target/ReadTorchCsv.h"
+#include "Actions.h"
+#include "InferPipelines.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+
+using namespace dualpipe;
+using namespace dualpipe::torch;
+
+//===----------------------------------------------------------------------===//
+// The dialect
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class DialectResolver {
+public:
+  DialectResolver(Actions &actions, DiagnosticSink &sink) : actions(actions), sink(sink) {}
+
+  /// Rewrites the actions to the current grammar.
+  bool run(TorchDialect dialect);
+
+private:
+  const Action *findFirst(ActionType type) const;
+  bool rejectAmbiguity() const;
+  bool rewriteLegacy(const Action *firstBW);
+
+  Actions &actions;
+  DiagnosticSink &sink;
+};
+
+} // namespace
+
+const Action *DialectResolver::findFirst(ActionType type) const {
+  for (const std::vector<Action> &rank : actions)
+    for (const Action &action : rank)
+      if (action.type == type)
+        return &action;
+  return nullptr;
+}
+
+/// A stage and micro-batch with B and W, and without I: B is the input half in fact.
+bool DialectResolver::rejectAmbiguity() const {
+  if (findFirst(ActionType::I))
+    return true;
+  std::map<std::pair<uint32_t, uint32_t>, const Action *> backwards;
+  for (const std::vector<Action> &rank : actions)
+    for (const Action &action : rank)
+      if (action.type == ActionType::B)
+        backwards.try_emplace({action.stage, action.microbatch}, &action);
+  for (const std::vector<Action> &rank : actions)
+    for (const Action &action : rank) {
+      auto it = backwards.find({action.stage, action.microbatch});
+      if (action.type != ActionType::W || it == backwards.end())
+        continue;
+      sink.error(action.loc,
+                 fmt::format("{}: its stage and micro-batch have a B too, and a full backward "
+                             "leaves no weight half; if B is the input half, as in files of about "
+                             "2024, pass --csv-dialect=legacy",
+                             describe(action)))
+          .note(it->second->loc, fmt::format("{} is here", describe(*it->second)));
+      return false;
+    }
+  return true;
+}
+
+bool DialectResolver::rewriteLegacy(const Action *firstBW) {
+  if (const Action *half = findFirst(ActionType::I)) {
+    Diagnostic &error = sink.error(
+        half->loc, fmt::format("{}: the older dialect, of BW, has no I: it writes B for the input "
+                               "half",
+                               describe(*half)));
+    if (firstBW)
+      error.note(firstBW->loc, fmt::format("{} is here", describe(*firstBW)));
+    return false;
+  }
+  for (std::vector<Action> &rank : actions)
+    for (Action &action : rank)
+      action.type = action.type == ActionType::B    ? ActionType::I
+                    : action.type == ActionType::BW ? ActionType::B
+                                                    : action.type;
+  return true;
+}
+
+bool DialectResolver::run(TorchDialect dialect) {
+  const Action *firstBW = findFirst(ActionType::BW);
+  if (dialect == TorchDialect::Legacy)
+    return rewriteLegacy(firstBW);
+  if (!firstBW)
+    return dialect == TorchDialect::Current || rejectAmbiguity();
+  if (dialect == TorchDialect::Current) {
+    sink.error(firstBW->loc, fmt::format("{}: BW is of the older dialect, in which B is the input "
+                                         "half: pass --csv-dialect=legacy",
+                                         describe(*firstBW)));
+    return false;
+  }
+  if (!rewriteLegacy(firstBW))
+    return false;
+  sink.remark(firstBW->loc, fmt::format("{}: read as the older dialect, in which B is the input "
+                                        "half and BW the full backward",
+                                        describe(*firstBW)));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Shared stages
+//===----------------------------------------------------------------------===//
+
+Result<SharedStages> dualpipe::parseSharedStages(std::string_view text) {
+  auto fail = [&](const std::string &why) {
+    return Status::failure(fmt::format("'{}': {}", text, why));
+  };
+  SharedStages ranges;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    uint32_t first = 0, last = 0;
+    auto [dash, error] = std::from_chars(at, end, first);
+    if (error != std::errc() || dash == end || *dash != '-')
+      return fail("expected ranges of stages like 0-3,4-7");
+    auto [next, lastError] = std::from_chars(dash + 1, end, last);
+    if (lastError != std::errc() || (next != end && *next != ','))
+      return fail("expected ranges of stages like 0-3,4-7");
+    if (last < first || (!ranges.empty() && first <= ranges.back().second))
+      return fail("expected ascending ranges of stages that do not overlap");
+    if (!ranges.empty() && last - first != ranges[0].second - ranges[0].first)
+      return fail(fmt::format("stages {} to {} are {}, expected {}, as in the first range", first,
+                              last, uint64_t(last) - first + 1,
+                              uint64_t(ranges[0].second) - ranges[0].first + 1));
+    ranges.emplace_back(first, last);
+    if (next == end)
+      break;
+    at = next + 1;
+  }
+  if (ranges.size() < 2)
+    return fail("expected at least two ranges of stages");
+  return ranges;
+}
+
+/// Numbers the stages of every range like those of the first. Where ranges use the same
+/// micro-batches, each gets its own numbers, after those of the range before.
+static bool shareStages(const SharedStages &ranges, Actions &actions, SourceLoc loc,
+                        DiagnosticSink &sink) {
+  std::vector<uint32_t> least(ranges.size(), ~0u), beyond(ranges.size(), 0);
+  auto findRange = [&](const Action &action) -> std::optional<size_t> {
+    for (size_t i = 0; i != ranges.size(); ++i)
+      if (action.stage >= ranges[i].first && action.stage <= ranges[i].second)
+        return i;
+    return std::nullopt;
+  };
+  auto forEach = [&](auto visit) {
+    for (std::vector<Action> &rank : actions)
+      for (Action &action : rank)
+        if (std::optional<size_t> range = findRange(action))
+          visit(action, *range);
+  };
+  forEach([&](const Action &action, size_t range) {
+    if (!isCompute(action.type))
+      return;
+    least[range] = std::min(least[range], action.microbatch);
+    beyond[range] = std::max(beyond[range], action.microbatch + 1);
+  });
+  for (size_t i = 0; i != ranges.size(); ++i)
+    if (beyond[i] == 0) {
+      sink.error(loc, fmt::format("--share: stages {} to {} are in no action of the file",
+                                  ranges[i].first, ranges[i].second));
+      return false;
+    }
+
+  std::vector<uint32_t> shift(ranges.size(), 0);
+  for (size_t i = 1; i != ranges.size(); ++i)
+    if (least[i] < beyond[i - 1] + shift[i - 1])
+      shift[i] = beyond[i - 1] + shift[i - 1] - least[i];
+  forEach([&](Action &action, size_t range) {
+    action.stage -= ranges[range].first - ranges[0].first;
+    action.microbatch += shift[range];
+  });
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The tables
+//===----------------------------------------------------------------------===//
+
+static OpKind getOpKind(ActionType type) {
+  switch (type) {
+  case ActionType::F:
+    return OpKind::Forward;
+  case ActionType::I:
+    return OpKind::BackwardInput;
+  case ActionType::W:
+    return OpKind::BackwardWeight;
+  default:
+    return OpKind::Backward;
+  }
+}
+
+static void addAction(const Action &action, Schedule &schedule) {
+  RankOrder &order = schedule.ranks[action.rank];
+  if (!isCompute(action.type) && !isTransfer(action.type))
+    return;
+  uint32_t loc = uint32_t(schedule.locations.size());
+  schedule.locations.push_back(action.loc);
+  if (isCompute(action.type)) {
+    order.push(getOpKind(action.type), action.stage, action.microbatch, action.group, loc);
+    schedule.training |= action.type != ActionType::F;
+    return;
+  }
+  schedule.ownsTransfers = true;
+  order.pushTransfer(action.type == ActionType::SendF || action.type == ActionType::SendB,
+                     action.type == ActionType::SendB || action.type == ActionType::RecvB,
+                     action.stage, action.microbatch, loc);
+}
+
+/// Says once for each kind of action that has no counterpart here that it is left out.
+static void warnOfLeftOut(const Actions &actions, DiagnosticSink &sink) {
+  auto warn = [&](auto isMeant, const char *what, const char *why) {
+    size_t count = 0;
+    const Action *first = nullptr;
+    for (const std::vector<Action> &rank : actions)
+      for (const Action &action : rank)
+        if (isMeant(action.type) && count++ == 0)
+          first = &action;
+    if (first)
+      sink.warning(first->loc,
+                   fmt::format("{}: {} {} left out: {}", describe(*first), count, what, why));
+  };
+  warn([](ActionType t) { return t == ActionType::Unshard || t == ActionType::Reshard; },
+       "UNSHARD and RESHARD actions are", "parameters are not sharded here");
+  warn([](ActionType t) { return t == ActionType::ReduceGrad; }, "REDUCE_GRAD actions are",
+       "where gradients are summed follows from the copies of a stage");
+}
+
+static bool fillRanks(const Actions &actions, Schedule &schedule, DiagnosticSink &sink) {
+  schedule.training = false;
+  schedule.numRanks = uint32_t(actions.size());
+  schedule.ranks.resize(actions.size());
+  bool isComplete = true;
+  for (uint32_t rank = 0; rank != actions.size(); ++rank) {
+    for (const Action &action : actions[rank])
+      addAction(action, schedule);
+    if (schedule.ranks[rank].size() != 0)
+      continue;
+    isComplete = false;
+    sink.error({0, rank + 1, 1}, fmt::format("rank {}: the line has no F, I, W or B: expected one "
+                                             "line for each rank, with what it computes",
+                                             rank));
+  }
+  return isComplete;
+}
+
+bool dualpipe::readTorchCsv(std::string_view text, const TorchReadOptions &options,
+                            Schedule &schedule, DiagnosticSink &sink) {
+  Schedule result;
+  result.name = options.name;
+  result.files = {options.file};
+  result.loc = {0, 1, 1};
+  result.locations = {result.loc};
+
+  // 1. The cells.
+  size_t before = sink.numErrors();
+  Actions actions = parseActions(text, sink);
+  if (sink.numErrors() != before)
+    return false;
+  if (actions.empty()) {
+    sink.error(result.loc, "the file is empty: expected one line for each rank");
+    return false;
+  }
+
+  // 2. What they mean.
+  if (!DialectResolver(actions, sink).run(options.dialect))
+    return false;
+  for (const SharedStages &ranges : options.shared)
+    if (!shareStages(ranges, actions, result.loc, sink))
+      return false;
+
+  // 3. The tables.
+  if (!fillRanks(actions, result, sink) || !inferPipelines(actions, result, sink))
+    return false;
+  warnOfLeftOut(actions, sink);
+  if (!result.training)
+    sink.remark(result.loc, "the file has no backward: forward only");
+  schedule = std::move(result);
+  return true;
+}
