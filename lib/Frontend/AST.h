@@ -24,6 +24,7 @@
 namespace dualpipe::frontend {
 
 struct DefDecl;
+struct PipelineItem;
 
 /// Where the value of a name is kept while a program runs: in the frame of the
 /// running body, or among the values of the schedule.
@@ -64,6 +65,7 @@ llvm::StringRef getSpelling(BinaryOp op);
 struct Expr {
   enum class Kind : uint8_t {
     Integer,
+    Decimal,
     Boolean,
     Training,
     String,
@@ -105,6 +107,12 @@ template <Expr::Kind K> struct ExprOf : Expr {
 struct IntegerExpr : ExprOf<Expr::Kind::Integer> {
   IntegerExpr(SourceLoc loc, int64_t value) : ExprOf(loc), value(value) {}
   int64_t value;
+};
+
+/// `18.522`, in millionths. It has a meaning as a cost only.
+struct DecimalExpr : ExprOf<Expr::Kind::Decimal> {
+  DecimalExpr(SourceLoc loc, int64_t millionths) : ExprOf(loc), millionths(millionths) {}
+  int64_t millionths;
 };
 
 struct BooleanExpr : ExprOf<Expr::Kind::Boolean> {
@@ -167,12 +175,14 @@ struct TupleExpr : ExprOf<Expr::Kind::Tuple> {
   llvm::ArrayRef<Expr *> elements;
 };
 
-/// `f(x, y)`
+/// `f(x, y)`, or `p(i)`: a pipeline of a family.
 struct CallExpr : ExprOf<Expr::Kind::Call> {
   using ExprOf::ExprOf;
   llvm::StringRef callee;
   llvm::ArrayRef<Expr *> arguments;
+  /// One of the two is set by the resolver: what is called, or the name of the family.
   const DefDecl *target = nullptr;
+  NameExpr *family = nullptr;
 };
 
 /// `min(a, b)`, `max(a, b, c)`
@@ -201,7 +211,7 @@ struct StageExpr : ExprOf<Expr::Kind::Stage> {
 //===----------------------------------------------------------------------===//
 
 struct Stmt {
-  enum class Kind : uint8_t { Let, If, Repeat, For, Phase, Op, Fused, Call };
+  enum class Kind : uint8_t { Let, If, Repeat, For, Every, Phase, Op, Fused, Transfer, Call };
 
   Stmt(Kind kind, SourceLoc loc) : kind(kind), loc(loc) {}
 
@@ -265,6 +275,17 @@ struct ForStmt : StmtOf<Stmt::Kind::For> {
   Block body;
 };
 
+/// `every T as i in a..b { … }`: a block per micro-batch, `T` later each time.
+struct EveryStmt : StmtOf<Stmt::Kind::Every> {
+  using StmtOf::StmtOf;
+  Expr *period = nullptr;
+  Binding counter;
+  /// Both missing where the range is that of all micro-batches.
+  Expr *begin = nullptr;
+  Expr *end = nullptr;
+  Block body;
+};
+
 struct PhaseStmt : StmtOf<Stmt::Kind::Phase> {
   using StmtOf::StmtOf;
   llvm::StringRef name;
@@ -273,7 +294,7 @@ struct PhaseStmt : StmtOf<Stmt::Kind::Phase> {
   Block body;
 };
 
-/// `bwd c @ m split (cond)`
+/// `bwd c @ m split (cond)`; in a timeline with `at t`, or `in gaps`.
 struct OpStmt : StmtOf<Stmt::Kind::Op> {
   using StmtOf::StmtOf;
   OpKind op = OpKind::Forward;
@@ -283,13 +304,32 @@ struct OpStmt : StmtOf<Stmt::Kind::Op> {
   Expr *microbatch = nullptr;
   /// May be missing.
   Expr *split = nullptr;
-  /// Number of the statement in the module; set by the resolver.
+  /// Missing outside of a timeline.
+  Expr *time = nullptr;
+  bool inGaps = false;
+  /// Number of the place in the module; set by the resolver.
   uint32_t id = 0;
 };
 
 struct FusedStmt : StmtOf<Stmt::Kind::Fused> {
   using StmtOf::StmtOf;
   Block body;
+  /// Missing outside of a timeline.
+  Expr *time = nullptr;
+};
+
+/// `send fwd c @ m`, `recv bwd c @ m`: passes on what an op made, or receives
+/// what it needs.
+struct TransferStmt : StmtOf<Stmt::Kind::Transfer> {
+  using StmtOf::StmtOf;
+  bool isSend = false;
+  /// `bwd`: a gradient.
+  bool isGrad = false;
+  Expr *chunk = nullptr;
+  /// May be missing.
+  Expr *microbatch = nullptr;
+  /// Number of the place in the module; set by the resolver.
+  uint32_t id = 0;
 };
 
 /// `body(a, b)` as a statement.
@@ -318,10 +358,12 @@ struct DefDecl {
   uint32_t getDepth() const { return 1 + (value ? value->depth : body.depth); }
 };
 
-/// `ranks P`, `microbatches M`, `param K = 2`
+/// `ranks P`, `microbatches M`, `param K = 2`, `param eager: bool = true`
 struct ParamDecl {
   enum class Kind : uint8_t { Ranks, Microbatches, Param };
+  enum class Type : uint8_t { Integer, Boolean };
   Kind kind = Kind::Param;
+  Type type = Type::Integer;
   Binding binding;
   SourceLoc loc;
   Expr *defaultValue = nullptr;
@@ -329,10 +371,24 @@ struct ParamDecl {
 
 /// What stands in a schedule.
 struct Item {
-  enum class Kind : uint8_t { Require, Let, Pipeline, Share, Def, Rank };
+  enum class Kind : uint8_t {
+    Require,
+    Let,
+    Pipeline,
+    Share,
+    Cost,
+    Memory,
+    Def,
+    Rank,
+    Timeline,
+    Greedy,
+  };
   Item(Kind kind, SourceLoc loc) : kind(kind), loc(loc) {}
   Kind kind;
   SourceLoc loc;
+
+  /// States a part of the order.
+  bool isSection() const { return kind >= Kind::Rank; }
 };
 
 template <Item::Kind K> struct ItemOf : Item {
@@ -358,8 +414,14 @@ struct PipelineItem : ItemOf<Item::Kind::Pipeline> {
   Expr *microbatches = nullptr;
   Binding placedStage;
   Expr *placement = nullptr;
-  /// Number of the pipeline in its schedule; set by the resolver.
-  uint32_t id = 0;
+  /// The member of a family, from `begin` up to `end`; missing where this is one pipeline.
+  Binding member;
+  Expr *begin = nullptr;
+  Expr *end = nullptr;
+  /// Number of locals; set by the resolver.
+  uint32_t numSlots = 0;
+
+  bool isFamily() const { return begin != nullptr; }
 };
 
 struct ShareItem : ItemOf<Item::Kind::Share> {
@@ -370,6 +432,71 @@ struct ShareItem : ItemOf<Item::Kind::Share> {
 struct DefItem : ItemOf<Item::Kind::Def> {
   using ItemOf::ItemOf;
   DefDecl *def = nullptr;
+};
+
+/// A value, or one for each stage or rank: `2`, `s -> if s == 0 then 2 else 1`
+struct MapClause {
+  llvm::StringRef name;
+  SourceLoc loc;
+  /// An empty name where the value is the same for all.
+  Binding index;
+  Expr *value = nullptr;
+};
+
+/// `cost { fwd 1; bwd s -> 2 }`
+struct CostItem : ItemOf<Item::Kind::Cost> {
+  using ItemOf::ItemOf;
+  llvm::MutableArrayRef<MapClause> clauses;
+};
+
+/// `memory { activation s -> 3; context 1; limit r -> P - r }`
+struct MemoryItem : ItemOf<Item::Kind::Memory> {
+  using ItemOf::ItemOf;
+  llvm::MutableArrayRef<MapClause> clauses;
+};
+
+/// `timeline { … }`
+struct TimelineItem : ItemOf<Item::Kind::Timeline> {
+  using ItemOf::ItemOf;
+  Block body;
+  uint32_t numSlots = 0;
+};
+
+/// `bwd of main[1]`: ops of a kind, of every chunk where none is named.
+struct OpPattern {
+  OpKind op = OpKind::Forward;
+  SourceLoc loc;
+  llvm::ArrayRef<Expr *> chunks;
+};
+
+/// One choice of a `prefer`: a kind of op, or of fused groups.
+struct ChoicePattern {
+  llvm::ArrayRef<OpPattern> members;
+  /// Number of the place in the module; set by the resolver.
+  uint32_t id = 0;
+  SourceLoc loc;
+};
+
+/// A line of `greedy { … }`.
+struct GreedyClause {
+  enum class Kind : uint8_t { Prefer, Limit, Until };
+  Kind kind = Kind::Prefer;
+  SourceLoc loc;
+  /// `on r`; an empty name where it is missing.
+  Binding rank;
+  /// Prefer.
+  llvm::MutableArrayRef<ChoicePattern> choices;
+  /// Limit: the first op, with the chunks, and the last. Until: the op.
+  OpPattern op;
+  OpKind last = OpKind::Backward;
+  /// The most in flight, or the count to reach.
+  Expr *bound = nullptr;
+};
+
+/// `greedy { … }`
+struct GreedyItem : ItemOf<Item::Kind::Greedy> {
+  using ItemOf::ItemOf;
+  llvm::MutableArrayRef<GreedyClause> clauses;
 };
 
 /// `rank r { … }`
@@ -385,10 +512,8 @@ struct ScheduleDecl {
   SourceLoc loc;
   llvm::MutableArrayRef<ParamDecl> params;
   llvm::ArrayRef<Item *> items;
-  RankItem *rank = nullptr;
   /// Values of the schedule. Set by the resolver.
   uint32_t numSlots = 0;
-  uint32_t numPipelines = 0;
 };
 
 struct ImportDecl {

@@ -20,6 +20,8 @@ Value Evaluator::evaluate(const Expr &expr) {
   switch (expr.kind) {
   case Expr::Kind::Integer:
     return Value::ofInteger(cast<IntegerExpr>(expr).value);
+  case Expr::Kind::Decimal:
+    return Value::ofDecimal(cast<DecimalExpr>(expr).millionths);
   case Expr::Kind::Name:
     return getValue(cast<NameExpr>(expr));
   case Expr::Kind::Boolean:
@@ -255,7 +257,7 @@ Value Evaluator::indexPipeline(const IndexExpr &expr, uint32_t pipeline, int64_t
           error(expr.loc, "rank " + Twine(*rank) + " has no chunk " + Twine(index) +
                               " of pipeline '" + info.name + "'; it holds " + Twine(stages.size()) +
                               (stages.size() == 1 ? " stage" : " stages") + " of it"))
-    diagnostic->note(info.loc, "'" + info.name.str() + "' is declared here");
+    diagnostic->note(info.loc, "'" + info.name + "' is declared here");
   return Value::poison();
 }
 
@@ -274,7 +276,7 @@ Value Evaluator::evaluateStage(const StageExpr &expr) {
   if (Diagnostic *diagnostic = error(expr.loc, "stage " + Twine(*stage) + " is outside 0 to " +
                                                    Twine(int64_t(info.numStages) - 1) +
                                                    " of pipeline '" + info.name + "'"))
-    diagnostic->note(info.loc, "'" + info.name.str() + "' is declared here");
+    diagnostic->note(info.loc, "'" + info.name + "' is declared here");
   return Value::poison();
 }
 
@@ -287,6 +289,12 @@ bool Evaluator::append(std::string &text, Value value, SourceLoc loc) {
     return false;
   case Value::Kind::Integer:
     text += std::to_string(value.integer);
+    break;
+  case Value::Kind::Decimal:
+    text += Costs::printTicks(value.integer);
+    break;
+  case Value::Kind::Family:
+    text += world.families[value.getFamily()].name;
     break;
   case Value::Kind::Boolean:
     text += value.getBoolean() ? "true" : "false";

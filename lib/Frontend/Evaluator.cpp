@@ -17,6 +17,8 @@ const char *frontend::describe(Value::Kind kind) {
     return "a faulty value";
   case Value::Kind::Integer:
     return "an integer";
+  case Value::Kind::Decimal:
+    return "a decimal number";
   case Value::Kind::Boolean:
     return "a boolean";
   case Value::Kind::String:
@@ -25,6 +27,8 @@ const char *frontend::describe(Value::Kind kind) {
     return "a tuple";
   case Value::Kind::Pipeline:
     return "a pipeline";
+  case Value::Kind::Family:
+    return "a family of pipelines";
   case Value::Kind::Chunk:
     return "a chunk";
   }
@@ -58,6 +62,9 @@ static void addContext(Diagnostic &diagnostic, const Context *context) {
       break;
     case Context::Kind::For:
       text = ("in this 'for', where " + context->name + " is " + Twine(context->value)).str();
+      break;
+    case Context::Kind::Every:
+      text = ("in this 'every', where " + context->name + " is " + Twine(context->value)).str();
       break;
     case Context::Kind::Call:
       text = ("in this call of '" + context->name + "'").str();
@@ -149,7 +156,28 @@ Evaluator::Call::~Call() {
   evaluator.depth -= depth;
 }
 
+/// `p(i)`
+Value Evaluator::evaluateMember(const CallExpr &expr) {
+  Value value = evaluate(*expr.family);
+  std::optional<int64_t> number =
+      evaluateInteger(*expr.arguments.front(), "as a pipeline's number");
+  // A family whose declaration is faulty is poison.
+  if (!number || !value.is(Value::Kind::Family))
+    return Value::poison();
+  const FamilyInfo &family = world.families[value.getFamily()];
+  if (*number >= family.begin && *number < family.begin + int64_t(family.count))
+    return Value::ofPipeline(family.firstPipeline + uint32_t(*number - family.begin));
+  if (Diagnostic *diagnostic =
+          error(expr.loc, "family '" + family.name + "' has the pipelines " + Twine(family.begin) +
+                              " to " + Twine(family.begin + family.count - 1) + ", got " +
+                              Twine(*number)))
+    diagnostic->note(family.loc, "'" + family.name.str() + "' is declared here");
+  return Value::poison();
+}
+
 Value Evaluator::evaluateCall(const CallExpr &expr) {
+  if (expr.family)
+    return evaluateMember(expr);
   const Expr &value = *expr.target->value;
   Call call(*this, *expr.target, expr.arguments, expr.loc);
   if (!call.isValid() || !spend(value.size + 4, expr.loc))

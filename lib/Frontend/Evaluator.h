@@ -13,6 +13,7 @@
 #include "AST.h"
 #include "Value.h"
 #include "dualpipe/Frontend/Frontend.h"
+#include "dualpipe/Schedule/Costs.h"
 
 #include "llvm/ADT/Twine.h"
 
@@ -27,7 +28,8 @@ namespace dualpipe::frontend {
 
 /// A pipeline with its values filled in.
 struct PipelineInfo {
-  llvm::StringRef name;
+  /// `down`, `down(2)`
+  std::string name;
   SourceLoc loc;
   uint32_t numStages = 0;
   uint32_t numMicrobatches = 0;
@@ -44,17 +46,35 @@ struct PipelineInfo {
   llvm::ArrayRef<uint32_t> getStagesOn(uint32_t rank) const;
 };
 
+/// Pipelines that were declared together: `count` of them from number `firstPipeline` on,
+/// which the schedule calls `begin` and up.
+struct FamilyInfo {
+  llvm::StringRef name;
+  SourceLoc loc;
+  int64_t begin = 0;
+  uint32_t count = 0;
+  uint32_t firstPipeline = 0;
+};
+
 /// What an evaluator knows of the schedule.
 struct World {
   Limits limits;
   bool training = true;
+  uint32_t numRanks = 0;
+  uint32_t numMicrobatches = 0;
   std::vector<PipelineInfo> pipelines;
+  std::vector<FamilyInfo> families;
+  /// Stages of all pipelines, those that share weights counted once. 0 until they are numbered.
+  uint32_t numStages = 0;
+  /// The schedule's own `cost`, under those of the command line.
+  Costs costs;
+  MemoryPlan memory;
 };
 
 /// How the program came to the present place; lives on the stack of the
 /// interpreter.
 struct Context {
-  enum class Kind : uint8_t { Repeat, For, Call };
+  enum class Kind : uint8_t { Repeat, For, Every, Call };
   const Context *parent;
   Kind kind;
   SourceLoc loc;
@@ -68,8 +88,8 @@ class Evaluator {
 public:
   Evaluator(const World &world, uint32_t numScheduleSlots)
       : world(world), scheduleValues(numScheduleSlots), steps(world.limits.maxSteps) {}
-  /// An evaluator of rank `rank` that begins with the values of `base`.
-  Evaluator(const Evaluator &base, uint32_t rank)
+  /// An evaluator of rank `rank`, or of none, that begins with the values of `base`.
+  Evaluator(const Evaluator &base, std::optional<uint32_t> rank)
       : world(base.world), scheduleValues(base.scheduleValues), tuples(base.tuples),
         steps(base.world.limits.maxSteps), rank(rank) {}
   Evaluator(const Evaluator &) = delete;
@@ -108,6 +128,8 @@ public:
   void setMuted(bool value) { muted = value; }
   void setSteps(uint64_t value) { steps = value; }
   uint64_t getSteps() const { return steps; }
+  /// Expressions are those of rank `value` from now on; nothing: of no rank.
+  void setRank(std::optional<uint32_t> value) { rank = value; }
   bool isStopped() const { return stopped; }
   std::vector<Diagnostic> &getFindings() { return findings; }
 
@@ -118,6 +140,7 @@ protected:
   [[gnu::noinline]] bool failSteps(SourceLoc loc);
   [[gnu::noinline]] void reportKind(SourceLoc loc, llvm::StringRef expected, Value got,
                                     llvm::StringRef what);
+  [[gnu::noinline]] Value evaluateMember(const CallExpr &expr);
   Value evaluateBinary(const BinaryExpr &expr);
   Value evaluateLogic(const BinaryExpr &expr);
   Value evaluateOrder(const BinaryExpr &expr, Value lhs, Value rhs);

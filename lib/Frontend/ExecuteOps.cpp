@@ -8,7 +8,19 @@ using namespace dualpipe;
 using namespace dualpipe::frontend;
 using llvm::Twine;
 
+/// Times have a meaning in a timeline only. False where there is none.
+bool RankInterpreter::rejectTime(const Expr *time, bool inGaps, SourceLoc loc) {
+  if (!time && !inGaps) [[likely]]
+    return false;
+  error(time ? time->loc : loc, llvm::StringRef(time ? "'at'" : "'in gaps'") +
+                                    " has a meaning in a timeline only; the ops of a rank run in "
+                                    "the order of the text");
+  return true;
+}
+
 void RankInterpreter::executeOp(const OpStmt &op) {
+  if (rejectTime(op.time, op.inGaps, op.loc))
+    return;
   if (op.op == OpKind::BackwardWeight)
     return executeWeight(op);
   OpKind kind = op.op;
@@ -30,16 +42,20 @@ void RankInterpreter::executeOp(const OpStmt &op) {
   emit(op, kind, *chunk, *microbatch);
 }
 
+/// False once there are too many.
+bool RankInterpreter::countOp(SourceLoc loc) {
+  if (++numOps <= maxOps) [[likely]]
+    return true;
+  error(loc, "rank " + Twine(*rank) + " has more than " + Twine(maxOps) +
+                 " ops, far more than its stages have micro-batches");
+  stopped = true;
+  return false;
+}
+
 void RankInterpreter::emit(const OpStmt &op, OpKind kind, const Chunk &chunk, uint32_t microbatch) {
-  if (++numOps > maxOps) {
-    error(op.loc, "rank " + Twine(*rank) + " has more than " + Twine(maxOps) +
-                      " ops, far more than its stages have micro-batches");
-    stopped = true;
+  if (!countOp(op.loc))
     return;
-  }
   ++numMembers;
-  if (!world.training && kind != OpKind::Forward)
-    return;
   uint32_t recorded = order.phases.empty() ? kNoPhase : order.phases.back().name;
   if (phase != recorded)
     order.phases.push_back({phase, uint32_t(order.size())});
@@ -93,7 +109,7 @@ RankInterpreter::Chunk *RankInterpreter::getOnlyChunk(uint32_t pipeline, SourceL
                                 "); name one of them, as in '" + info.name + "[0]'");
   }
   if (diagnostic)
-    diagnostic->note(info.loc, "'" + info.name.str() + "' is declared here");
+    diagnostic->note(info.loc, "'" + info.name + "' is declared here");
   return nullptr;
 }
 
@@ -105,7 +121,7 @@ RankInterpreter::Chunk *RankInterpreter::getChunk(uint32_t pipeline, uint32_t st
   if (Diagnostic *diagnostic =
           error(loc, "stage " + Twine(stage) + " of pipeline '" + info.name + "' is on rank " +
                          Twine(info.placement[stage]) + ", not on rank " + Twine(*rank)))
-    diagnostic->note(info.loc, "'" + info.name.str() + "' is declared here");
+    diagnostic->note(info.loc, "'" + info.name + "' is declared here");
   return nullptr;
 }
 
@@ -119,6 +135,9 @@ std::optional<uint32_t> RankInterpreter::takeMicrobatch(const OpStmt &op, Chunk 
     return nameMicrobatch(*op.microbatch, chunk);
   bool forward = op.op == OpKind::Forward;
   uint32_t &next = forward ? chunk.nextForward : chunk.nextBackward;
+  const std::vector<bool> &done = forward ? chunk.forwardDone : chunk.backwardDone;
+  while (next < done.size() && done[next])
+    ++next;
   if (next < world.pipelines[chunk.pipeline].numMicrobatches) [[likely]]
     return next++;
   bool &faulty = forward ? chunk.forwardFaulty : chunk.backwardFaulty;
@@ -135,7 +154,7 @@ void RankInterpreter::reportExhausted(const OpStmt &op, const Chunk &chunk) {
           error(op.loc, "rank " + Twine(*rank) + ": no micro-batch is left for this op; all " +
                             Twine(info.numMicrobatches) + " of pipeline '" + info.name +
                             "' have had their " + what + " in stage " + Twine(chunk.stage)))
-    diagnostic->note(info.loc, "'" + info.name.str() + "' is declared here");
+    diagnostic->note(info.loc, "'" + info.name + "' is declared here");
 }
 
 std::optional<uint32_t> RankInterpreter::nameMicrobatch(const Expr &expr, const Chunk &chunk) {
@@ -149,7 +168,7 @@ std::optional<uint32_t> RankInterpreter::nameMicrobatch(const Expr &expr, const 
           error(expr.loc, "rank " + Twine(*rank) + ": micro-batch " + Twine(*microbatch) +
                               " is outside 0 to " + Twine(info.numMicrobatches - 1) +
                               " of pipeline '" + info.name + "'"))
-    diagnostic->note(info.loc, "'" + info.name.str() + "' is declared here");
+    diagnostic->note(info.loc, "'" + info.name + "' is declared here");
   return std::nullopt;
 }
 

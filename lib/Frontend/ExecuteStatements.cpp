@@ -1,47 +1,17 @@
-//===- ExecuteStatements.cpp - control flow of rank programs ---------------===//
+//===- ExecuteStatements.cpp - control flow of programs and timelines ------===//
 
-#include "RankInterpreter.h"
+#include "StatementInterpreter.h"
 
 using namespace dualpipe;
 using namespace dualpipe::frontend;
 using llvm::cast;
 using llvm::Twine;
 
-RankInterpreter::RankInterpreter(const Evaluator &setUp, uint32_t rank,
-                                 const LocationTable &locations)
-    : Evaluator(setUp, rank), locations(locations) {
-  uint64_t expected = 0;
-  for (const auto &pipeline : world.pipelines) {
-    firstChunk.push_back(chunks.size());
-    uint32_t number = &pipeline - world.pipelines.data();
-    for (uint32_t stage : pipeline.getStagesOn(rank)) {
-      chunks.push_back({number, stage});
-      // A forward and two halves for each micro-batch, with room for the
-      // duplicates that the checker reports.
-      maxOps += uint64_t(pipeline.numMicrobatches) * 3;
-      expected += uint64_t(pipeline.numMicrobatches) * (world.training ? 2 : 1);
-    }
-  }
-  // Splits come on top, commonly few of them. A number out of all proportion is
-  // more likely wrong than meant.
-  reserveOrder(std::min<uint64_t>(expected + expected / 8, 1 << 20));
+std::string StatementInterpreter::getPrefix() const {
+  return rank ? "rank " + std::to_string(*rank) + ": " : "";
 }
 
-void RankInterpreter::reserveOrder(uint64_t numOps) {
-  order.kind.reserve(numOps);
-  order.stage.reserve(numOps);
-  order.microbatch.reserve(numOps);
-  order.group.reserve(numOps);
-  order.loc.reserve(numOps);
-}
-
-void RankInterpreter::run(const RankItem &program) {
-  enterFrame(program.numSlots);
-  setLocal(program.rank, Value::ofInteger(*rank));
-  execute(program.body);
-}
-
-void RankInterpreter::execute(const Block &block) {
+void StatementInterpreter::execute(const Block &block) {
   for (const Stmt *stmt : block.statements) {
     if (stopped)
       return;
@@ -49,7 +19,7 @@ void RankInterpreter::execute(const Block &block) {
   }
 }
 
-void RankInterpreter::execute(const Stmt &stmt) {
+void StatementInterpreter::execute(const Stmt &stmt) {
   if (!spend(stmt.cost, stmt.loc))
     return;
   switch (stmt.kind) {
@@ -57,6 +27,8 @@ void RankInterpreter::execute(const Stmt &stmt) {
     return executeOp(cast<OpStmt>(stmt));
   case Stmt::Kind::Fused:
     return executeFused(cast<FusedStmt>(stmt));
+  case Stmt::Kind::Transfer:
+    return executeTransfer(cast<TransferStmt>(stmt));
   case Stmt::Kind::Let:
     return bind(cast<LetStmt>(stmt), Storage::Local);
   case Stmt::Kind::If:
@@ -65,6 +37,8 @@ void RankInterpreter::execute(const Stmt &stmt) {
     return executeRepeat(cast<RepeatStmt>(stmt));
   case Stmt::Kind::For:
     return executeFor(cast<ForStmt>(stmt));
+  case Stmt::Kind::Every:
+    return executeEvery(cast<EveryStmt>(stmt));
   case Stmt::Kind::Phase:
     return executePhase(cast<PhaseStmt>(stmt));
   case Stmt::Kind::Call:
@@ -72,57 +46,41 @@ void RankInterpreter::execute(const Stmt &stmt) {
   }
 }
 
-void RankInterpreter::executeIf(const IfStmt &stmt) {
+void StatementInterpreter::executeIf(const IfStmt &stmt) {
   if (std::optional<bool> condition = evaluateBoolean(*stmt.condition, "as the condition of 'if'"))
     execute(*condition ? stmt.thenBlock : stmt.elseBlock);
 }
 
-void RankInterpreter::executeRepeat(const RepeatStmt &stmt) {
+void StatementInterpreter::executeRepeat(const RepeatStmt &stmt) {
   std::optional<int64_t> count = evaluateInteger(*stmt.count, "as the count of 'repeat'");
   if (!count)
     return;
   if (*count < 0) {
-    error(stmt.count->loc,
-          "rank " + Twine(*rank) + ": the count of 'repeat' is negative: " + Twine(*count));
+    error(stmt.count->loc, getPrefix() + "the count of 'repeat' is negative: " + Twine(*count));
     return;
   }
-  Context here{context, Context::Kind::Repeat, stmt.loc, stmt.counter.name, 0, *count};
-  context = &here;
-  for (; here.value < *count && !stopped; ++here.value) {
-    if (!spend(1, stmt.loc))
-      break;
-    Iteration iteration(*this);
+  loop(Context::Kind::Repeat, stmt, stmt.counter.name, 0, *count, stmt.body, [&](int64_t i) {
     if (!stmt.counter.name.empty())
-      setLocal(stmt.counter, Value::ofInteger(here.value));
-    execute(stmt.body);
-  }
-  context = here.parent;
+      setLocal(stmt.counter, Value::ofInteger(i));
+  });
 }
 
-void RankInterpreter::executeFor(const ForStmt &stmt) {
+void StatementInterpreter::executeFor(const ForStmt &stmt) {
   std::optional<int64_t> begin = evaluateInteger(*stmt.begin, "as the first value of 'for'");
   std::optional<int64_t> end = evaluateInteger(*stmt.end, "as the end of 'for'");
   if (!begin || !end)
     return;
   if (*end < *begin) {
-    error(stmt.begin->loc, "rank " + Twine(*rank) + ": the range " + Twine(*begin) + ".." +
-                               Twine(*end) + " of 'for' has a negative length");
+    error(stmt.begin->loc, getPrefix() + "the range " + Twine(*begin) + ".." + Twine(*end) +
+                               " of 'for' has a negative length");
     return;
   }
-  Context here{context, Context::Kind::For, stmt.loc, stmt.counter.name, *begin};
-  context = &here;
-  for (; here.value < *end && !stopped; ++here.value) {
-    if (!spend(1, stmt.loc))
-      break;
-    Iteration iteration(*this);
-    setLocal(stmt.counter, Value::ofInteger(here.value));
-    execute(stmt.body);
-  }
-  context = here.parent;
+  loop(Context::Kind::For, stmt, stmt.counter.name, *begin, *end, stmt.body,
+       [&](int64_t i) { setLocal(stmt.counter, Value::ofInteger(i)); });
 }
 
-void RankInterpreter::executePhase(const PhaseStmt &stmt) {
-  if (group != RankOrder::kAlone) {
+void StatementInterpreter::executePhase(const PhaseStmt &stmt) {
+  if (isInFused()) {
     error(stmt.loc, "'phase' must not stand inside 'fused'");
     return;
   }
@@ -132,38 +90,7 @@ void RankInterpreter::executePhase(const PhaseStmt &stmt) {
   phase = outer;
 }
 
-void RankInterpreter::executeFused(const FusedStmt &stmt) {
-  if (group != RankOrder::kAlone) {
-    error(stmt.loc, "'fused' must not stand inside 'fused'");
-    return;
-  }
-  size_t begin = order.size();
-  size_t faultsBefore = findings.size();
-  group = nextGroup++;
-  numMembers = 0;
-  execute(stmt.body);
-  // A member that could not be run has been reported.
-  if (numMembers < 2 && findings.size() == faultsBefore)
-    error(stmt.loc,
-          "rank " + Twine(*rank) + ": 'fused' takes 2 or more ops, got " + Twine(numMembers));
-  if (numMembers > world.limits.maxFusedOps)
-    error(stmt.loc, "rank " + Twine(*rank) + ": 'fused' takes at most " +
-                        Twine(world.limits.maxFusedOps) + " ops, got " + Twine(numMembers));
-  closeGroup(begin);
-}
-
-/// A group of which fewer than two members are left is none.
-void RankInterpreter::closeGroup(size_t begin) {
-  group = RankOrder::kAlone;
-  size_t members = order.size() - begin;
-  if (members >= 2)
-    return;
-  --nextGroup;
-  if (members == 1)
-    order.group.back() = RankOrder::kAlone;
-}
-
-void RankInterpreter::executeCall(const CallStmt &stmt) {
+void StatementInterpreter::executeCall(const CallStmt &stmt) {
   Call call(*this, *stmt.target, stmt.arguments, stmt.loc);
   if (call.isValid())
     execute(stmt.target->body);

@@ -1,33 +1,23 @@
 //===- Instantiate.cpp - runs a schedule of a module -----------------------===//
 //
-// Chooses the schedule, checks the options, sets the schedule up, runs the ranks
-// in parallel and joins what they found.
+// Chooses the schedule, checks the options, sets the schedule up and runs its
+// sections.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ModuleImpl.h"
-#include "RankInterpreter.h"
+#include "RunSections.h"
 #include "SetUp.h"
 #include "Suggest.h"
-
-#include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/Support/Parallel.h"
 
 #include <map>
 
 using namespace dualpipe;
 using namespace dualpipe::frontend;
-using llvm::cast;
 using llvm::StringRef;
 using llvm::Twine;
 
 namespace {
-
-/// Ranks that run before it is looked whether to go on. A fixed number, so that
-/// what is found does not depend on the machine.
-constexpr uint32_t kWave = 64;
 
 class Instantiation {
 public:
@@ -43,14 +33,11 @@ private:
                  StringRef option, uint32_t &size);
   bool chooseParams();
   bool reportUnknownParam(StringRef name);
+  bool setParam(const ParamDecl &param, std::variant<int64_t, bool> value,
+                std::optional<int64_t> &given);
   bool setUp();
-  void tabulateLocations();
-  bool runRanks();
-  void joinFindings(std::vector<std::unique_ptr<RankInterpreter>> &wave);
-  bool moveFindings(std::vector<Diagnostic> &findings);
-  void fill(Schedule &result);
+  Schedule begin() const;
   void fillPipelines(Schedule &result) const;
-  void fillPhases(Schedule &result) const;
 
   const ModuleImpl &module;
   const Options &options;
@@ -60,9 +47,6 @@ private:
   World world;
   std::unique_ptr<Evaluator> evaluator;
   std::vector<std::pair<std::string, int64_t>> params;
-  LocationTable locationOf;
-  std::vector<SourceLoc> locations;
-  std::vector<RankOrder> ranks;
 };
 
 } // namespace
@@ -149,12 +133,37 @@ bool Instantiation::reportUnknownParam(StringRef name) {
   return false;
 }
 
+static std::string print(const ParamDecl &param, int64_t value) {
+  if (param.type == ParamDecl::Type::Integer)
+    return std::to_string(value);
+  return value != 0 ? "true" : "false";
+}
+
+bool Instantiation::setParam(const ParamDecl &param, std::variant<int64_t, bool> value,
+                             std::optional<int64_t> &given) {
+  std::string name = param.binding.name.str();
+  bool wantsBoolean = param.type == ParamDecl::Type::Boolean;
+  if (std::holds_alternative<bool>(value) != wantsBoolean) {
+    sink.error(param.loc, "parameter '" + name + "' is " +
+                              (wantsBoolean ? "a boolean, expected true or false, got an integer"
+                                            : "an integer, got a boolean"));
+    return false;
+  }
+  int64_t number = wantsBoolean ? int64_t(std::get<bool>(value)) : std::get<int64_t>(value);
+  bool isFirst = !given;
+  if (!isFirst)
+    sink.error(schedule->name.loc, "parameter '" + name + "' is given twice: " +
+                                       print(param, *given) + " and " + print(param, number));
+  given = number;
+  return isFirst;
+}
+
 bool Instantiation::chooseParams() {
   bool valid = true;
-  std::map<std::string, size_t> numbers;
+  std::map<std::string, std::pair<const ParamDecl *, size_t>> numbers;
   for (const ParamDecl &param : schedule->params)
     if (param.kind == ParamDecl::Kind::Param)
-      numbers.emplace(param.binding.name.str(), numbers.size());
+      numbers.emplace(param.binding.name.str(), std::pair(&param, numbers.size()));
   sizes.params.resize(numbers.size());
   for (const auto &[name, value] : options.params) {
     auto found = numbers.find(name);
@@ -162,17 +171,11 @@ bool Instantiation::chooseParams() {
       valid = reportUnknownParam(name);
       continue;
     }
-    std::optional<int64_t> &given = sizes.params[found->second];
-    if (given) {
-      sink.error(schedule->name.loc, "parameter '" + name + "' is given twice: " +
-                                         std::to_string(*given) + " and " + std::to_string(value));
-      valid = false;
-    }
-    given = value;
+    valid &= setParam(*found->second.first, value, sizes.params[found->second.second]);
   }
   for (const ParamDecl &param : schedule->params) {
     if (param.kind != ParamDecl::Kind::Param || param.defaultValue ||
-        sizes.params[numbers[param.binding.name.str()]])
+        sizes.params[numbers[param.binding.name.str()].second])
       continue;
     std::string name = param.binding.name.str();
     sink.error(param.loc, "parameter '" + name +
@@ -183,192 +186,49 @@ bool Instantiation::chooseParams() {
 }
 
 //===----------------------------------------------------------------------===//
-// Places of ops
+// Set-up and result
 //===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Finds the op statements that the program of a schedule can reach.
-class ReachableOps {
-public:
-  explicit ReachableOps(size_t numOps) : ops(numOps) {}
-  void visit(const Block &block) {
-    for (const Stmt *stmt : block.statements)
-      visit(*stmt);
-  }
-  llvm::BitVector ops;
-
-private:
-  void visit(const Stmt &stmt);
-  llvm::SmallPtrSet<const DefDecl *, 8> seen;
-  llvm::SmallVector<const DefDecl *> waiting;
-
-public:
-  /// Definitions are visited one after the other: their calls may form a chain
-  /// of any length.
-  void finish() {
-    while (!waiting.empty())
-      visit(waiting.pop_back_val()->body);
-  }
-};
-
-} // namespace
-
-void ReachableOps::visit(const Stmt &stmt) {
-  switch (stmt.kind) {
-  case Stmt::Kind::Let:
-    return;
-  case Stmt::Kind::Op:
-    ops.set(cast<OpStmt>(stmt).id);
-    return;
-  case Stmt::Kind::If:
-    visit(cast<IfStmt>(stmt).thenBlock);
-    return visit(cast<IfStmt>(stmt).elseBlock);
-  case Stmt::Kind::Repeat:
-    return visit(cast<RepeatStmt>(stmt).body);
-  case Stmt::Kind::For:
-    return visit(cast<ForStmt>(stmt).body);
-  case Stmt::Kind::Phase:
-    return visit(cast<PhaseStmt>(stmt).body);
-  case Stmt::Kind::Fused:
-    return visit(cast<FusedStmt>(stmt).body);
-  case Stmt::Kind::Call:
-    if (seen.insert(cast<CallStmt>(stmt).target).second)
-      waiting.push_back(cast<CallStmt>(stmt).target);
-    return;
-  }
-}
-
-void Instantiation::tabulateLocations() {
-  ReachableOps reachable(module.ops.size());
-  reachable.visit(schedule->rank->body);
-  reachable.finish();
-  locations.push_back(schedule->loc);
-  locationOf.assign(module.ops.size(), 0);
-  for (unsigned id : reachable.ops.set_bits()) {
-    locationOf[id] = locations.size();
-    locations.push_back(module.ops[id]->loc);
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Running
-//===----------------------------------------------------------------------===//
-
-bool Instantiation::moveFindings(std::vector<Diagnostic> &findings) {
-  for (Diagnostic &finding : findings) {
-    Diagnostic &diagnostic = sink.error(finding.loc, std::move(finding.message));
-    diagnostic.notes = std::move(finding.notes);
-  }
-  return findings.empty();
-}
 
 bool Instantiation::setUp() {
   world.limits = options.limits;
   world.training = !options.forwardOnly;
+  world.numRanks = sizes.ranks;
+  world.numMicrobatches = sizes.microbatches;
   evaluator = std::make_unique<Evaluator>(world, schedule->numSlots);
   bindParameters(*evaluator, *schedule, sizes, &params);
   setUpSchedule(world, *evaluator, *schedule, sizes);
-  return moveFindings(evaluator->getFindings());
+  return moveFindings(evaluator->getFindings(), sink);
 }
-
-/// The same fault usually shows on many ranks: it is reported for the first of
-/// them, with their number.
-void Instantiation::joinFindings(std::vector<std::unique_ptr<RankInterpreter>> &wave) {
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::pair<size_t, unsigned>> seen;
-  std::vector<Diagnostic> joined;
-  for (const auto &rank : wave) {
-    for (Diagnostic &finding : rank->getFindings()) {
-      auto [entry, isNew] =
-          seen.try_emplace({finding.loc.file, finding.loc.line, finding.loc.column},
-                           std::pair<size_t, unsigned>(joined.size(), 0u));
-      if (!isNew)
-        ++entry->second.second;
-      else if (joined.size() < options.limits.maxErrors)
-        joined.push_back(std::move(finding));
-    }
-  }
-  for (const auto &[place, entry] : seen)
-    if (entry.second != 0 && entry.first < joined.size())
-      joined[entry.first].note(joined[entry.first].loc,
-                               "also on " + std::to_string(entry.second) +
-                                   (entry.second == 1 ? " other rank" : " other ranks"));
-  moveFindings(joined);
-}
-
-bool Instantiation::runRanks() {
-  ranks.resize(sizes.ranks);
-  for (uint32_t begin = 0; begin < sizes.ranks; begin += kWave) {
-    uint32_t count = std::min(kWave, sizes.ranks - begin);
-    std::vector<std::unique_ptr<RankInterpreter>> wave(count);
-    llvm::parallelFor(0, count, [&](size_t i) {
-      wave[i] = std::make_unique<RankInterpreter>(*evaluator, begin + uint32_t(i), locationOf);
-      wave[i]->run(*schedule->rank);
-      ranks[begin + i] = wave[i]->takeOrder();
-    });
-    bool faulty = llvm::any_of(wave, [](const auto &rank) { return !rank->getFindings().empty(); });
-    if (faulty) {
-      joinFindings(wave);
-      return false;
-    }
-  }
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// The result
-//===----------------------------------------------------------------------===//
 
 void Instantiation::fillPipelines(Schedule &result) const {
   for (const PipelineInfo &info : world.pipelines) {
     Pipeline &pipeline = result.pipelines.emplace_back();
-    pipeline.name = info.name.str();
+    pipeline.name = info.name;
     pipeline.firstStage = info.firstStage;
     pipeline.numStages = info.numStages;
     pipeline.firstMicrobatch = info.firstMicrobatch;
     pipeline.numMicrobatches = info.numMicrobatches;
     pipeline.placement = info.placement;
     pipeline.loc = info.loc;
-    result.numStages = std::max(result.numStages, info.firstStage + info.numStages);
-    result.numMicrobatches += info.numMicrobatches;
   }
+  result.numStages = world.numStages;
+  result.numMicrobatches = sizes.microbatches;
 }
 
-/// Renumbers the phases: those in use, in the order of the text, and an empty
-/// name for ops that follow a phase and are in none.
-void Instantiation::fillPhases(Schedule &result) const {
-  constexpr uint32_t kUnused = ~0u;
-  size_t none = module.phaseNames.size();
-  std::vector<uint32_t> numbers(none + 1, kUnused);
-  auto getModuleNumber = [&](const RankOrder::Phase &phase) {
-    return phase.name == kNoPhase ? none : phase.name;
-  };
-  for (const RankOrder &rank : result.ranks)
-    for (const RankOrder::Phase &phase : rank.phases)
-      numbers[getModuleNumber(phase)] = 0;
-  for (size_t i = 0; i <= none; ++i) {
-    if (numbers[i] == kUnused)
-      continue;
-    numbers[i] = result.phaseNames.size();
-    result.phaseNames.push_back(i == none ? std::string() : module.phaseNames[i]);
-  }
-  for (RankOrder &rank : result.ranks)
-    for (RankOrder::Phase &phase : rank.phases)
-      phase.name = numbers[getModuleNumber(phase)];
-}
-
-void Instantiation::fill(Schedule &result) {
-  result = Schedule();
+/// A schedule in which no rank does anything yet.
+Schedule Instantiation::begin() const {
+  Schedule result;
   result.name = schedule->name.name.str();
   result.numRanks = sizes.ranks;
-  result.training = world.training;
-  result.params = std::move(params);
+  result.params = params;
   fillPipelines(result);
-  result.ranks = std::move(ranks);
-  fillPhases(result);
+  result.ranks.resize(sizes.ranks);
+  result.memory = world.memory;
+  result.planCosts = world.costs;
+  result.planCosts.override(options.planCosts);
   result.files = module.files;
-  result.locations = std::move(locations);
   result.loc = schedule->loc;
+  return result;
 }
 
 bool Instantiation::run(Schedule &result) {
@@ -378,10 +238,13 @@ bool Instantiation::run(Schedule &result) {
   bool hasParams = chooseParams();
   if (!hasSizes || !hasParams || !setUp())
     return false;
-  tabulateLocations();
-  if (!runRanks())
+  Schedule running = begin();
+  if (!runSections(module, *schedule, *evaluator, world, running, sink))
     return false;
-  fill(result);
+  // Rules and programs run in training form: a limit on what is in flight needs the backwards.
+  if (options.forwardOnly)
+    dropBackward(running);
+  result = std::move(running);
   return true;
 }
 

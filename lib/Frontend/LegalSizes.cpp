@@ -44,7 +44,8 @@ public:
       : schedule(schedule), given(given), limits(limits) {
     world.limits = limits;
     world.training = training;
-    world.pipelines.resize(schedule.numPipelines);
+    // A requirement may compare pipelines; what they hold is not known here.
+    world.pipelines.resize(schedule.items.size());
   }
 
   Neighbours findRanks() {
@@ -80,13 +81,16 @@ static bool tryHolds(const ScheduleDecl &schedule, const Sizes &sizes, const Wor
   evaluator.setSteps(kTrialSteps);
   bindParameters(evaluator, schedule, sizes);
   bool holds = true;
+  uint32_t numPipelines = 0;
   for (const Item *item : schedule.items) {
     uint64_t cost = 1;
     if (auto *let = llvm::dyn_cast<LetItem>(item)) {
       cost = let->let->cost;
       evaluator.bind(*let->let, Storage::Schedule);
     } else if (auto *pipeline = llvm::dyn_cast<PipelineItem>(item)) {
-      evaluator.setScheduleValue(pipeline->name, Value::ofPipeline(pipeline->id));
+      evaluator.setScheduleValue(pipeline->name, pipeline->isFamily()
+                                                     ? Value::poison()
+                                                     : Value::ofPipeline(numPipelines++));
     } else if (auto *require = llvm::dyn_cast<RequireItem>(item)) {
       cost = require->condition->size;
       holds = evaluator.evaluateBoolean(*require->condition, "").value_or(false);

@@ -25,6 +25,7 @@ static const llvm::StringMap<TokenKind> &getKeywords() {
 llvm::StringRef frontend::suggestKeyword(llvm::StringRef name) {
   Suggestion best(name);
 #define KEYWORD(Name, Spelling) best.offer(Spelling);
+#define CONTEXTUAL(Spelling) best.offer(Spelling);
 #include "TokenKinds.def"
   return best.get();
 }
@@ -110,7 +111,7 @@ Token Lexer::next() {
   if (llvm::isAlpha(*cur) || *cur == '_')
     return lexName();
   if (llvm::isDigit(*cur))
-    return lexInteger();
+    return lexNumber();
   if (*cur == '"')
     return lexString();
   return lexPunctuation();
@@ -129,15 +130,30 @@ Token Lexer::lexName() {
 }
 
 /// integer := digit { digit }
-Token Lexer::lexInteger() {
+/// decimal := digit { digit } '.' digit { digit }
+Token Lexer::lexNumber() {
   llvm::StringRef text(cur, getNameLength(llvm::StringRef(cur, end - cur)));
   int64_t value;
+  if (peek(text.size()) == '.' && llvm::isDigit(peek(text.size() + 1)))
+    return lexDecimal(text.size());
   if (!llvm::all_of(text, llvm::isDigit))
     return fail(text.size(), "expected an integer, got '" + text.take_front(40).str() + "'");
   if (text.getAsInteger(10, value))
     return fail(text.size(), "integer '" + text.take_front(40).str() +
                                  "' does not fit in 64 bits; the largest is 9223372036854775807");
   return finish(TokenKind::Integer, text.size());
+}
+
+Token Lexer::lexDecimal(size_t wholeDigits) {
+  llvm::StringRef rest(cur + wholeDigits + 1, end - cur - wholeDigits - 1);
+  llvm::StringRef text(cur, wholeDigits + 1 + getNameLength(rest));
+  auto [whole, fraction] = text.split('.');
+  if (!llvm::all_of(whole, llvm::isDigit) || !llvm::all_of(fraction, llvm::isDigit))
+    return fail(text.size(), "expected a number, got '" + text.take_front(40).str() + "'");
+  if (whole.size() > 9 || fraction.size() > 6)
+    return fail(text.size(), "decimal number '" + text.take_front(40).str() +
+                                 "' has more than 9 digits before the point or 6 after it");
+  return finish(TokenKind::Decimal, text.size());
 }
 
 /// string := '"' { character | '\' character } '"'      on one line

@@ -56,7 +56,8 @@ private:
   Token finish(TokenKind kind, size_t bytes);
   Token fail(size_t bytes, std::string message);
   Token lexName();
-  Token lexInteger();
+  Token lexNumber();
+  Token lexDecimal(size_t wholeDigits);
   Token lexString();
   Token lexPunctuation();
   char peek(size_t ahead) const { return size_t(end - cur) > ahead ? cur[ahead] : '\0'; }

@@ -22,8 +22,8 @@ public:
   std::vector<std::string> files;
   /// The tree of each file.
   std::deque<FileDecl> trees;
-  /// Every op statement by its number.
-  std::vector<const OpStmt *> ops;
+  /// Where each statement or rule stands that makes ops or transfers, by its number.
+  std::vector<SourceLoc> places;
   /// Names of phases by their number, in the order of the text.
   std::vector<std::string> phaseNames;
   bool valid = false;

@@ -165,7 +165,7 @@ bool Parser::parseScheduleParams(ScheduleDecl &schedule) {
   return true;
 }
 
-/// param := 'ranks' name | 'microbatches' name | 'param' name [ '=' expr ]
+/// param := 'ranks' name | 'microbatches' name | 'param' name [ type ] [ '=' expr ]
 bool Parser::parseScheduleParam(ParamDecl &param) {
   param.loc = token.loc;
   if (at(TokenKind::KwRanks)) {
@@ -180,6 +180,8 @@ bool Parser::parseScheduleParam(ParamDecl &param) {
   advance();
   if (!expectName(param.binding, "a name after '" + keyword + "'"))
     return false;
+  if (!parseParamType(param))
+    return false;
   if (!at(TokenKind::Assign))
     return true;
   if (param.kind != ParamDecl::Kind::Param) {
@@ -187,7 +189,24 @@ bool Parser::parseScheduleParam(ParamDecl &param) {
     return false;
   }
   advance();
-  return (param.defaultValue = parseExpr()) != nullptr;
+  if (!(param.defaultValue = parseExpr()))
+    return false;
+  if (llvm::isa<BooleanExpr>(param.defaultValue))
+    param.type = ParamDecl::Type::Boolean;
+  return true;
+}
+
+/// type := ':' ( 'int' | 'bool' )
+/// Without one, a parameter is an integer unless its default is `true` or `false`.
+bool Parser::parseParamType(ParamDecl &param) {
+  bool hasType = param.kind == ParamDecl::Kind::Param && accept(TokenKind::Colon);
+  if (hasType && acceptWord("bool")) {
+    param.type = ParamDecl::Type::Boolean;
+  } else if (hasType && !acceptWord("int")) {
+    errorExpected("the type 'int' or 'bool' after ':'");
+    return false;
+  }
+  return true;
 }
 
 /// Exactly one `ranks` and one `microbatches`.
@@ -221,7 +240,7 @@ void Parser::parseScheduleItems(ScheduleDecl &schedule) {
     if (accept(TokenKind::Semicolon))
       continue;
     const char *before = token.spelling.data();
-    if (Item *item = parseItem(schedule)) {
+    if (Item *item = parseItem()) {
       items.push_back(item);
       if (expectStatementEnd("the declaration"))
         continue;
@@ -233,8 +252,8 @@ void Parser::parseScheduleItems(ScheduleDecl &schedule) {
   schedule.items = keep<Item *>(items);
 }
 
-/// item := require | let | pipeline | share | def | rank
-Item *Parser::parseItem(ScheduleDecl &schedule) {
+/// item := require | let | pipeline | share | def | cost | memory | rank | timeline | greedy
+Item *Parser::parseItem() {
   SourceLoc loc = token.loc;
   switch (token.kind) {
   case TokenKind::KwRequire:
@@ -244,7 +263,11 @@ Item *Parser::parseItem(ScheduleDecl &schedule) {
   case TokenKind::KwShare:
     return parseShare();
   case TokenKind::KwRank:
-    return parseRank(schedule);
+    return parseRank();
+  case TokenKind::KwTimeline:
+    return parseTimeline();
+  case TokenKind::KwGreedy:
+    return parseGreedy();
   case TokenKind::KwLet: {
     auto *item = create<LetItem>(loc);
     return (item->let = parseLet()) ? item : nullptr;
@@ -253,14 +276,10 @@ Item *Parser::parseItem(ScheduleDecl &schedule) {
     auto *item = create<DefItem>(loc);
     return (item->def = parseDef()) ? item : nullptr;
   }
-  case TokenKind::Identifier: {
-    StringRef keyword = suggestKeyword(token.spelling);
-    error(loc, "expected a declaration of a schedule, got " + token.describe() +
-                   (keyword.empty() ? "" : "; did you mean '" + keyword.str() + "'?"));
-    return nullptr;
-  }
+  case TokenKind::Identifier:
+    return parsePlan();
   default:
-    errorExpected("'require', 'let', 'def', 'pipeline', 'share' or 'rank'");
+    errorExpected("a declaration of a schedule, such as 'require', 'pipeline' or 'rank'");
     return nullptr;
   }
 }
@@ -278,11 +297,11 @@ Item *Parser::parseRequire() {
   return (item->message = parseString()) ? item : nullptr;
 }
 
-/// pipeline := 'pipeline' name '{' clause end clause end clause end '}'
+/// pipeline := 'pipeline' name [ family ] '{' clause end clause end clause end '}'
 Item *Parser::parsePipeline() {
   auto *item = create<PipelineItem>(token.loc);
   advance();
-  if (!expectName(item->name, "a name after 'pipeline'"))
+  if (!expectName(item->name, "a name after 'pipeline'") || !parseFamilyRange(*item))
     return nullptr;
   SourceLoc open = token.loc;
   if (!expect(TokenKind::LeftBrace, "after the name"))
@@ -314,6 +333,20 @@ Item *Parser::parsePipeline() {
   return complete && !missing ? item : nullptr;
 }
 
+/// family := '(' name 'in' expr '..' expr ')'
+bool Parser::parseFamilyRange(PipelineItem &pipeline) {
+  if (!at(TokenKind::LeftParen))
+    return true;
+  ++brackets;
+  advance();
+  if (!expectName(pipeline.member, "a name for the members of the family") ||
+      !expect(TokenKind::KwIn, "after the name") || !(pipeline.begin = parseExpr()) ||
+      !expect(TokenKind::DotDot, "after the first number") || !(pipeline.end = parseExpr()))
+    return false;
+  --brackets;
+  return expect(TokenKind::RightParen, "after the range");
+}
+
 /// clause := 'stages' expr | 'microbatches' expr | 'place' name '->' expr
 bool Parser::parsePipelineClause(PipelineItem &pipeline) {
   Token first = token;
@@ -337,7 +370,7 @@ bool Parser::parsePipelineClause(PipelineItem &pipeline) {
   return (*value = parseExpr()) != nullptr;
 }
 
-/// share := 'share' name ',' name { ',' name }
+/// share := 'share' name { ',' name }
 Item *Parser::parseShare() {
   auto *item = create<ShareItem>(token.loc);
   advance();
@@ -348,27 +381,6 @@ Item *Parser::parseShare() {
       return nullptr;
     pipelines.push_back(create<NameExpr>(name.loc, name.name));
   } while (accept(TokenKind::Comma));
-  if (pipelines.size() < 2) {
-    error(item->loc, "'share' takes 2 or more pipelines, got 1");
-    return nullptr;
-  }
   item->pipelines = keep<NameExpr *>(pipelines);
-  return item;
-}
-
-/// rank := 'rank' name block
-Item *Parser::parseRank(ScheduleDecl &schedule) {
-  auto *item = create<RankItem>(token.loc);
-  advance();
-  if (!expectName(item->rank, "a name for the rank after 'rank'") || !parseBlock(item->body))
-    return nullptr;
-  if (schedule.rank) {
-    if (Diagnostic *diagnostic =
-            error(item->loc, "a schedule has one 'rank' program, got two; tell ranks apart "
-                             "with 'if' on the rank"))
-      diagnostic->note(schedule.rank->loc, "the first is here");
-    return nullptr;
-  }
-  schedule.rank = item;
   return item;
 }

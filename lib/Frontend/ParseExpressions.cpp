@@ -174,7 +174,17 @@ Expr *Parser::parsePostfix() {
   return base;
 }
 
-/// primary := integer | 'true' | 'false' | 'training' | string | name
+/// The lexer has checked that `text` has at most 9 and 6 digits.
+static int64_t toMillionths(StringRef text) {
+  auto [whole, fraction] = text.split('.');
+  std::string digits = whole.str() + fraction.str();
+  digits.append(6 - fraction.size(), '0');
+  int64_t value = 0;
+  (void)StringRef(digits).getAsInteger(10, value);
+  return value;
+}
+
+/// primary := integer | decimal | 'true' | 'false' | 'training' | string | name
 ///          | name arguments | ('min' | 'max') arguments | if-expr | parenthesised
 Expr *Parser::parsePrimary() {
   Token first = token;
@@ -187,6 +197,9 @@ Expr *Parser::parsePrimary() {
     advance();
     return create<IntegerExpr>(first.loc, value);
   }
+  case TokenKind::Decimal:
+    advance();
+    return create<DecimalExpr>(first.loc, toMillionths(first.spelling));
   case TokenKind::KwTrue:
   case TokenKind::KwFalse:
     advance();
@@ -280,6 +293,7 @@ bool Parser::parseArguments(llvm::ArrayRef<Expr *> &arguments) {
 Expr *Parser::parseCall(const Token &callee) {
   auto *call = create<CallExpr>(callee.loc);
   call->callee = callee.spelling;
+  call->family = create<NameExpr>(callee.loc, callee.spelling);
   if (!parseArguments(call->arguments))
     return nullptr;
   for (Expr *argument : call->arguments)

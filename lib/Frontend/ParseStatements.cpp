@@ -53,7 +53,7 @@ bool Parser::parseBlockInto(Stmt &stmt, Block &block) {
   return true;
 }
 
-/// statement := let | if | repeat | for | phase | op | fused | call
+/// statement := let | if | repeat | for | every | phase | op | fused | transfer | call
 Stmt *Parser::parseStatement() {
   switch (token.kind) {
   case TokenKind::KwLet:
@@ -64,6 +64,8 @@ Stmt *Parser::parseStatement() {
     return parseRepeat();
   case TokenKind::KwFor:
     return parseFor();
+  case TokenKind::KwEvery:
+    return parseEvery();
   case TokenKind::KwPhase:
     return parsePhase();
   case TokenKind::KwForward:
@@ -76,6 +78,9 @@ Stmt *Parser::parseStatement() {
     return parseOp(OpKind::BackwardWeight);
   case TokenKind::KwFused:
     return parseFused();
+  case TokenKind::KwSend:
+  case TokenKind::KwRecv:
+    return parseTransfer();
   case TokenKind::Identifier:
     return parseCallStatement();
   default:
@@ -172,6 +177,23 @@ Stmt *Parser::parseFor() {
   return parseBlockInto(*stmt, stmt->body) ? stmt : nullptr;
 }
 
+/// every := 'every' expr 'as' name [ 'in' expr '..' expr ] block
+Stmt *Parser::parseEvery() {
+  auto *stmt = create<EveryStmt>(token.loc);
+  advance();
+  if (!(stmt->period = parseExpr()) || !expect(TokenKind::KwAs, "after the period") ||
+      !expectName(stmt->counter, "a name after 'as'"))
+    return nullptr;
+  if (accept(TokenKind::KwIn) &&
+      (!(stmt->begin = parseExpr()) || !expect(TokenKind::DotDot, "after the first value") ||
+       !(stmt->end = parseExpr())))
+    return nullptr;
+  stmt->adopt(stmt->period);
+  stmt->adopt(stmt->begin);
+  stmt->adopt(stmt->end);
+  return parseBlockInto(*stmt, stmt->body) ? stmt : nullptr;
+}
+
 /// phase := 'phase' plain-string block
 Stmt *Parser::parsePhase() {
   auto *stmt = create<PhaseStmt>(token.loc);
@@ -181,9 +203,9 @@ Stmt *Parser::parsePhase() {
   return parseBlockInto(*stmt, stmt->body) ? stmt : nullptr;
 }
 
-/// op := ( 'fwd' | 'bwd_input' ) expr [ '@' expr ]
-///     | 'bwd' expr [ '@' expr ] [ 'split' '(' expr ')' ]
-///     | 'bwd_weight' [ expr [ '@' expr ] ]
+/// op := ( 'fwd' | 'bwd_input' ) expr [ '@' expr ] [ time ]
+///     | 'bwd' expr [ '@' expr ] [ 'split' '(' expr ')' ] [ time ]
+///     | 'bwd_weight' [ expr [ '@' expr ] [ time ] ]
 Stmt *Parser::parseOp(OpKind kind) {
   auto *stmt = create<OpStmt>(token.loc);
   stmt->op = kind;
@@ -214,15 +236,67 @@ Stmt *Parser::parseOp(OpKind kind) {
   }
   stmt->adopt(stmt->chunk);
   stmt->adopt(stmt->microbatch);
+  if (!parseOpTime(*stmt))
+    return nullptr;
   stmt->adopt(stmt->split);
+  stmt->adopt(stmt->time);
   return stmt;
 }
 
-/// fused := 'fused' block
+/// time := 'at' expr | 'in' 'gaps'
+bool Parser::parseOpTime(OpStmt &op) {
+  if (!continues())
+    return true;
+  if (acceptWord("at"))
+    return (op.time = parseExpr()) != nullptr;
+  SourceLoc loc = token.loc;
+  if (!accept(TokenKind::KwIn))
+    return true;
+  if (!acceptWord("gaps")) {
+    errorExpected("'gaps' after 'in'");
+    return false;
+  }
+  op.inGaps = true;
+  if (op.op == OpKind::BackwardWeight)
+    return true;
+  error(loc, "only 'bwd_weight' can go in gaps: nothing waits for it");
+  return false;
+}
+
+/// fused := 'fused' block [ 'at' expr ]
 Stmt *Parser::parseFused() {
   auto *stmt = create<FusedStmt>(token.loc);
   advance();
-  return parseBlockInto(*stmt, stmt->body) ? stmt : nullptr;
+  if (!parseBlockInto(*stmt, stmt->body))
+    return nullptr;
+  if (continues() && acceptWord("at") && !(stmt->time = parseExpr()))
+    return nullptr;
+  stmt->adopt(stmt->time);
+  return stmt;
+}
+
+/// transfer := ( 'send' | 'recv' ) ( 'fwd' | 'bwd' ) expr [ '@' expr ]
+Stmt *Parser::parseTransfer() {
+  auto *stmt = create<TransferStmt>(token.loc);
+  std::string keyword = token.spelling.str();
+  stmt->isSend = at(TokenKind::KwSend);
+  advance();
+  stmt->isGrad = at(TokenKind::KwBackward);
+  if (!accept(TokenKind::KwForward) && !accept(TokenKind::KwBackward)) {
+    errorExpected("'fwd' or 'bwd' after '" + keyword + "'");
+    return nullptr;
+  }
+  if (atStatementEnd()) {
+    errorExpected("a pipeline or chunk after '" + keyword + (stmt->isGrad ? " bwd'" : " fwd'"));
+    return nullptr;
+  }
+  if (!(stmt->chunk = parseExpr()))
+    return nullptr;
+  if (continues() && accept(TokenKind::At) && !(stmt->microbatch = parseExpr()))
+    return nullptr;
+  stmt->adopt(stmt->chunk);
+  stmt->adopt(stmt->microbatch);
+  return stmt;
 }
 
 /// call-statement := name arguments

@@ -35,6 +35,13 @@ bool Parser::accept(TokenKind kind) {
   return true;
 }
 
+bool Parser::acceptWord(StringRef word) {
+  if (!atWord(word))
+    return false;
+  advance();
+  return true;
+}
+
 bool Parser::expect(TokenKind kind, StringRef where) {
   if (accept(kind))
     return true;

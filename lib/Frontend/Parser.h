@@ -39,6 +39,11 @@ private:
   bool accept(TokenKind kind);
   bool expect(TokenKind kind, llvm::StringRef where);
   /// The token belongs to the statement that has begun.
+  /// The token is the contextual word `word`.
+  bool atWord(llvm::StringRef word) const {
+    return at(TokenKind::Identifier) && token.spelling == word;
+  }
+  bool acceptWord(llvm::StringRef word);
   bool continues() const { return brackets != 0 || !token.startsLine; }
   bool atStatementEnd() const;
   bool expectStatementEnd(llvm::StringRef after);
@@ -60,13 +65,32 @@ private:
   bool parseScheduleParams(ScheduleDecl &schedule);
   bool parseScheduleParam(ParamDecl &param);
   void checkScheduleParams(const ScheduleDecl &schedule);
+  bool parseParamType(ParamDecl &param);
   void parseScheduleItems(ScheduleDecl &schedule);
-  Item *parseItem(ScheduleDecl &schedule);
+  Item *parseItem();
+  Item *parsePlan();
   Item *parseRequire();
   Item *parsePipeline();
+  bool parseFamilyRange(PipelineItem &pipeline);
   bool parsePipelineClause(PipelineItem &pipeline);
   Item *parseShare();
-  Item *parseRank(ScheduleDecl &schedule);
+
+  // Plans and sections.
+  template <typename Parse> bool parseLines(llvm::StringRef what, Parse parseLine);
+  Item *parseCost();
+  Item *parseMemory();
+  bool parseMapClause(llvm::MutableArrayRef<MapClause> &clauses,
+                      llvm::ArrayRef<llvm::StringRef> names, llvm::StringRef where);
+  Item *parseRank();
+  Item *parseTimeline();
+  Item *parseGreedy();
+  bool parseGreedyClause(GreedyClause &clause);
+  bool parsePrefer(GreedyClause &clause);
+  bool parseChoice(ChoicePattern &choice);
+  bool parseOpPattern(OpPattern &pattern);
+  bool parseOpKind(OpKind &kind);
+  bool parseChunks(OpPattern &pattern);
+  bool parseOnRank(GreedyClause &clause);
 
   // Statements.
   bool parseBlock(Block &block);
@@ -75,9 +99,12 @@ private:
   Stmt *parseIf();
   Stmt *parseRepeat();
   Stmt *parseFor();
+  Stmt *parseEvery();
   Stmt *parsePhase();
   Stmt *parseOp(OpKind kind);
+  bool parseOpTime(OpStmt &op);
   Stmt *parseFused();
+  Stmt *parseTransfer();
   Stmt *parseCallStatement();
   bool parseBlockInto(Stmt &stmt, Block &block);
 

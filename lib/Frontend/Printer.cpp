@@ -64,10 +64,19 @@ private:
   void print(const ScheduleDecl &schedule);
   void print(const Item &item);
   void print(const PipelineItem &pipeline);
+  void printRange(const Expr &begin, const Expr &end);
+  void printClauses(StringRef word, SourceLoc loc, llvm::ArrayRef<MapClause> clauses);
+  void print(const OpPattern &pattern);
+  void printChunks(const OpPattern &pattern);
+  void print(const ChoicePattern &choice);
+  void print(const GreedyClause &clause);
   void print(const Block &block);
   void print(const Stmt &stmt);
   void print(const LetStmt &let);
   void print(const OpStmt &op);
+  void print(const EveryStmt &every);
+  void print(const TransferStmt &transfer);
+  void printTime(const Expr *time);
   void printIf(const IfStmt &stmt);
   void print(const Expr &expr);
   void print(llvm::ArrayRef<Expr *> list);
@@ -116,7 +125,7 @@ void TreePrinter::print(const ScheduleDecl &schedule) {
     line(param.kind == ParamDecl::Kind::Ranks          ? "ranks "
          : param.kind == ParamDecl::Kind::Microbatches ? "microbatches "
                                                        : "param ")
-        << param.binding.name;
+        << param.binding.name << (param.type == ParamDecl::Type::Boolean ? ": bool" : "");
     if (param.defaultValue) {
       os << " = ";
       print(*param.defaultValue);
@@ -145,8 +154,24 @@ void TreePrinter::print(const Item &item) {
     llvm::interleaveComma(cast<ShareItem>(item).pipelines, os,
                           [&](const NameExpr *name) { os << name->name; });
     return place(item.loc);
+  case Item::Kind::Cost:
+    return printClauses("cost", item.loc, cast<CostItem>(item).clauses);
+  case Item::Kind::Memory:
+    return printClauses("memory", item.loc, cast<MemoryItem>(item).clauses);
   case Item::Kind::Def:
     return print(*cast<DefItem>(item).def);
+  case Item::Kind::Timeline:
+    line("timeline");
+    place(item.loc);
+    return print(cast<TimelineItem>(item).body);
+  case Item::Kind::Greedy:
+    line("greedy");
+    place(item.loc);
+    indent += 2;
+    for (const GreedyClause &clause : cast<GreedyItem>(item).clauses)
+      print(clause);
+    indent -= 2;
+    return;
   case Item::Kind::Rank:
     line("rank ") << cast<RankItem>(item).rank.name;
     place(item.loc);
@@ -156,6 +181,11 @@ void TreePrinter::print(const Item &item) {
 
 void TreePrinter::print(const PipelineItem &pipeline) {
   line("pipeline ") << pipeline.name.name;
+  if (pipeline.isFamily()) {
+    os << '(' << pipeline.member.name << " in ";
+    printRange(*pipeline.begin, *pipeline.end);
+    os << ')';
+  }
   place(pipeline.loc);
   indent += 2;
   line("stages ");
@@ -168,6 +198,77 @@ void TreePrinter::print(const PipelineItem &pipeline) {
   print(*pipeline.placement);
   place(pipeline.placedStage.loc);
   indent -= 2;
+}
+
+void TreePrinter::printRange(const Expr &begin, const Expr &end) {
+  print(begin);
+  os << "..";
+  print(end);
+}
+
+void TreePrinter::printClauses(StringRef word, SourceLoc loc, llvm::ArrayRef<MapClause> clauses) {
+  line(word);
+  place(loc);
+  indent += 2;
+  for (const MapClause &clause : clauses) {
+    line(clause.name) << ' ';
+    if (!clause.index.name.empty())
+      os << clause.index.name << " -> ";
+    print(*clause.value);
+    place(clause.loc);
+  }
+  indent -= 2;
+}
+
+void TreePrinter::print(const OpPattern &pattern) {
+  os << getKeyword(pattern.op);
+  printChunks(pattern);
+}
+
+void TreePrinter::printChunks(const OpPattern &pattern) {
+  StringRef separator = " of ";
+  for (const Expr *chunk : pattern.chunks) {
+    os << separator;
+    print(*chunk);
+    separator = " + ";
+  }
+}
+
+void TreePrinter::print(const ChoicePattern &choice) {
+  if (choice.members.size() == 1)
+    return print(choice.members.front());
+  os << "fused(";
+  llvm::interleaveComma(choice.members, os, [&](const OpPattern &member) { print(member); });
+  os << ')';
+}
+
+void TreePrinter::print(const GreedyClause &clause) {
+  auto printRank = [&] {
+    if (!clause.rank.name.empty())
+      os << " on " << clause.rank.name;
+  };
+  switch (clause.kind) {
+  case GreedyClause::Kind::Prefer:
+    line("prefer ");
+    llvm::interleaveComma(clause.choices, os, [&](const ChoicePattern &choice) { print(choice); });
+    printRank();
+    break;
+  case GreedyClause::Kind::Limit:
+    line("limit ") << getKeyword(clause.op.op) << ".." << getKeyword(clause.last);
+    printChunks(clause.op);
+    printRank();
+    os << " <= ";
+    print(*clause.bound);
+    break;
+  case GreedyClause::Kind::Until:
+    line("until ");
+    print(clause.op);
+    printRank();
+    os << " >= ";
+    print(*clause.bound);
+    break;
+  }
+  place(clause.loc);
 }
 
 //===----------------------------------------------------------------------===//
@@ -199,12 +300,12 @@ void TreePrinter::print(const Stmt &stmt) {
   case Stmt::Kind::For: {
     const auto &loop = cast<ForStmt>(stmt);
     line("for ") << loop.counter.name << " in ";
-    print(*loop.begin);
-    os << "..";
-    print(*loop.end);
+    printRange(*loop.begin, *loop.end);
     place(stmt.loc);
     return print(loop.body);
   }
+  case Stmt::Kind::Every:
+    return print(cast<EveryStmt>(stmt));
   case Stmt::Kind::Phase:
     line("phase ");
     printQuoted(cast<PhaseStmt>(stmt).name, true);
@@ -214,8 +315,11 @@ void TreePrinter::print(const Stmt &stmt) {
     return print(cast<OpStmt>(stmt));
   case Stmt::Kind::Fused:
     line("fused");
+    printTime(cast<FusedStmt>(stmt).time);
     place(stmt.loc);
     return print(cast<FusedStmt>(stmt).body);
+  case Stmt::Kind::Transfer:
+    return print(cast<TransferStmt>(stmt));
   case Stmt::Kind::Call:
     line("") << cast<CallStmt>(stmt).callee << '(';
     print(cast<CallStmt>(stmt).arguments);
@@ -243,6 +347,35 @@ void TreePrinter::printIf(const IfStmt &stmt) {
   print(stmt.elseBlock);
 }
 
+void TreePrinter::print(const EveryStmt &every) {
+  line("every ");
+  print(*every.period);
+  os << " as " << every.counter.name;
+  if (every.begin) {
+    os << " in ";
+    printRange(*every.begin, *every.end);
+  }
+  place(every.loc);
+  print(every.body);
+}
+
+void TreePrinter::print(const TransferStmt &transfer) {
+  line(transfer.isSend ? "send " : "recv ") << (transfer.isGrad ? "bwd " : "fwd ");
+  print(*transfer.chunk);
+  if (transfer.microbatch) {
+    os << " @ ";
+    print(*transfer.microbatch);
+  }
+  place(transfer.loc);
+}
+
+void TreePrinter::printTime(const Expr *time) {
+  if (!time)
+    return;
+  os << " at ";
+  print(*time);
+}
+
 void TreePrinter::print(const OpStmt &op) {
   line(getKeyword(op.op));
   if (op.chunk) {
@@ -258,6 +391,9 @@ void TreePrinter::print(const OpStmt &op) {
     print(*op.split);
     os << ')';
   }
+  printTime(op.time);
+  if (op.inGaps)
+    os << " in gaps";
   place(op.loc);
 }
 
@@ -273,6 +409,9 @@ void TreePrinter::print(const Expr &expr) {
   switch (expr.kind) {
   case Expr::Kind::Integer:
     os << cast<IntegerExpr>(expr).value;
+    return;
+  case Expr::Kind::Decimal:
+    os << Costs::printTicks(cast<DecimalExpr>(expr).millionths);
     return;
   case Expr::Kind::Boolean:
     os << (cast<BooleanExpr>(expr).value ? "true" : "false");

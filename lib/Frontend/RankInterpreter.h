@@ -1,26 +1,23 @@
 //===- RankInterpreter.h - runs the program of one rank --------------------===//
 //
-// Statements are walked directly. Ranks share nothing that changes, so each can
-// be run on its own thread.
+// Ranks share nothing that changes, so each can be run on its own thread. A
+// program goes on where earlier sections of the schedule have left the rank.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DUALPIPE_LIB_FRONTEND_RANKINTERPRETER_H
 #define DUALPIPE_LIB_FRONTEND_RANKINTERPRETER_H
 
-#include "Evaluator.h"
+#include "RunSections.h"
+#include "StatementInterpreter.h"
 
 namespace dualpipe::frontend {
 
-/// Numbers of op statements of the module to places in the schedule's table.
-using LocationTable = std::vector<uint32_t>;
-
-/// A phase of `RankOrder::phases` that stands for "outside of any phase".
-constexpr uint32_t kNoPhase = ~0u;
-
-class RankInterpreter : public Evaluator {
+class RankInterpreter : public StatementInterpreter {
 public:
-  RankInterpreter(const Evaluator &setUp, uint32_t rank, const LocationTable &locations);
+  /// `soFar` is what earlier sections have given this rank.
+  RankInterpreter(const Evaluator &setUp, uint32_t rank, const LocationTable &locations,
+                  RankOrder soFar);
 
   /// Runs the program. The order is complete only where there are no findings;
   /// its phases carry the numbers of the module, or `kNoPhase`.
@@ -35,9 +32,14 @@ private:
     uint32_t stage;
     uint32_t nextForward = 0;
     uint32_t nextBackward = 0;
+    /// The next micro-batch of each of the four kinds of transfer.
+    std::array<uint32_t, 4> nextTransfer = {};
+    /// What earlier sections have run; empty where there are none.
+    std::vector<bool> forwardDone = {}, backwardDone = {};
     /// A counter that has run out is reported once.
     bool forwardFaulty = false;
     bool backwardFaulty = false;
+    std::array<bool, 4> transferFaulty = {};
     /// The oldest weight half of the chunk that may be pending, and the newest.
     uint32_t firstPending = kNone;
     uint32_t lastPending = kNone;
@@ -54,20 +56,21 @@ private:
 
   void reserveOrder(uint64_t numOps);
 
-  // Statements.
-  void execute(const Block &block);
-  void execute(const Stmt &stmt);
-  void executeIf(const IfStmt &stmt);
-  void executeRepeat(const RepeatStmt &stmt);
-  void executeFor(const ForStmt &stmt);
-  void executePhase(const PhaseStmt &stmt);
-  void executeFused(const FusedStmt &stmt);
-  void executeCall(const CallStmt &stmt);
+  // What earlier sections have done.
+  void goOn();
+  Chunk &findChunk(uint32_t globalStage, uint32_t globalMicrobatch);
+  void markDone(size_t op);
+
+  // Groups.
+  void executeFused(const FusedStmt &stmt) override;
+  bool isInFused() const override { return group != RankOrder::kAlone; }
   void closeGroup(size_t begin);
+  void executeEvery(const EveryStmt &every) override;
 
   // Ops.
-  void executeOp(const OpStmt &op);
+  void executeOp(const OpStmt &op) override;
   void executeWeight(const OpStmt &op);
+  bool rejectTime(const Expr *time, bool inGaps, SourceLoc loc);
   Chunk *evaluateChunk(const Expr &expr);
   Chunk *getOnlyChunk(uint32_t pipeline, SourceLoc loc);
   Chunk *getChunk(uint32_t pipeline, uint32_t stage, SourceLoc loc);
@@ -78,7 +81,12 @@ private:
   Pending *findPending(const OpStmt &op);
   Pending *findPendingOf(const OpStmt &op, Chunk &chunk);
   void reportNothingPending(const OpStmt &op, const Chunk *chunk);
+  bool countOp(SourceLoc loc);
   void emit(const OpStmt &op, OpKind kind, const Chunk &chunk, uint32_t microbatch);
+
+  // Transfers.
+  void executeTransfer(const TransferStmt &transfer) override;
+  std::optional<uint32_t> takeTransfer(const TransferStmt &transfer, Chunk &chunk);
 
   const LocationTable &locations;
   std::vector<Chunk> chunks;
@@ -89,7 +97,6 @@ private:
   RankOrder order;
   uint64_t maxOps = 64;
   uint64_t numOps = 0;
-  uint32_t phase = kNoPhase;
   uint32_t group = RankOrder::kAlone;
   uint32_t nextGroup = 0;
   /// Ops of the present fused group, with those that are not emitted.

@@ -21,6 +21,7 @@ void Resolver::resolve(Expr *expr) {
     return;
   switch (expr->kind) {
   case Expr::Kind::Integer:
+  case Expr::Kind::Decimal:
   case Expr::Kind::Boolean:
   case Expr::Kind::Training:
     return;
@@ -49,18 +50,29 @@ void Resolver::resolve(Expr *expr) {
   case Expr::Kind::Stage:
     resolve(cast<StageExpr>(expr)->base);
     return resolve(cast<StageExpr>(expr)->stage);
-  case Expr::Kind::Call: {
-    auto *call = cast<CallExpr>(expr);
-    resolveAll(call->arguments);
-    call->target = resolveCallee(call->callee, call->loc, call->arguments.size());
-    if (call->target && !call->target->isFunction())
-      if (Diagnostic *diagnostic = error(
-              call->loc, "'" + call->callee.str() +
-                             "' is a block of statements; expected a definition with a value"))
-        diagnostic->note(call->target->name.loc, "it is defined here");
-    return;
+  case Expr::Kind::Call:
+    return resolveCall(*cast<CallExpr>(expr));
   }
+}
+
+/// `p(i)` is a pipeline where `p` is a family; elsewhere a definition is called.
+void Resolver::resolveCall(CallExpr &call) {
+  resolveAll(call.arguments);
+  auto family = values.find(call.callee);
+  if (family != values.end() && family->second.isFamily) {
+    if (call.arguments.size() != 1)
+      error(call.loc, ("a pipeline of the family '" + call.callee + "' has 1 number, got " +
+                       llvm::Twine(call.arguments.size()))
+                          .str());
+    return resolveName(*call.family);
   }
+  call.family = nullptr;
+  call.target = resolveCallee(call.callee, call.loc, call.arguments.size());
+  if (call.target && !call.target->isFunction())
+    if (Diagnostic *diagnostic =
+            error(call.loc, "'" + call.callee.str() +
+                                "' is a block of statements; expected a definition with a value"))
+      diagnostic->note(call.target->name.loc, "it is defined here");
 }
 
 void Resolver::resolveName(NameExpr &name) {

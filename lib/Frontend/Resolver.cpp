@@ -29,7 +29,7 @@ Diagnostic *Resolver::error(SourceLoc loc, std::string message) {
 
 void Resolver::declareValue(Binding &binding, Storage storage, uint32_t slot) {
   binding.slot = slot;
-  auto [entry, isNew] = values.try_emplace(binding.name, Value{binding.loc, storage, slot});
+  auto [entry, isNew] = values.try_emplace(binding.name, Value{binding.loc, storage, slot, false});
   if (isNew) {
     order.push_back(entry->first());
     return;
@@ -97,7 +97,6 @@ void Resolver::resolveDef(DefDecl &def) {
 void Resolver::resolveSchedule(ScheduleDecl &schedule) {
   Scope scope(*this);
   scheduleSlots = 0;
-  numPipelines = 0;
   for (ParamDecl &param : schedule.params) {
     if (param.defaultValue)
       resolve(param.defaultValue);
@@ -113,11 +112,14 @@ void Resolver::resolveSchedule(ScheduleDecl &schedule) {
   for (StringRef name : ownDefs)
     defs.erase(name);
   schedule.numSlots = scheduleSlots;
-  schedule.numPipelines = numPipelines;
-  if (!schedule.rank)
+  auto has = [&](auto isWanted) {
+    return llvm::any_of(schedule.items, [&](const Item *item) { return isWanted(*item); });
+  };
+  if (!has([](const Item &item) { return item.isSection(); }))
     error(schedule.name.loc, "schedule '" + schedule.name.name.str() +
-                                 "' has no 'rank r { … }' program, so no rank does anything");
-  else if (numPipelines == 0)
+                                 "' has no 'rank r { … }', 'timeline { … }' or 'greedy { … }', so "
+                                 "no rank does anything");
+  else if (!has([](const Item &item) { return item.kind == Item::Kind::Pipeline; }))
     error(schedule.name.loc, "schedule '" + schedule.name.name.str() + "' has no pipeline");
 }
 
@@ -144,29 +146,79 @@ void Resolver::resolveItem(Item &item) {
     // Declared first: a definition may call itself.
     declareDef(*cast<DefItem>(item).def);
     return resolveDef(*cast<DefItem>(item).def);
-  case Item::Kind::Rank: {
-    auto &rank = cast<RankItem>(item);
-    Scope scope(*this);
-    nextSlot = numSlots = 0;
-    declareLocal(rank.rank);
-    resolveBlock(rank.body);
-    rank.numSlots = numSlots;
-    return;
-  }
+  case Item::Kind::Cost:
+    return resolveClauses(cast<CostItem>(item).clauses);
+  case Item::Kind::Memory:
+    return resolveClauses(cast<MemoryItem>(item).clauses);
+  case Item::Kind::Rank:
+  case Item::Kind::Timeline:
+  case Item::Kind::Greedy:
+    return resolveSection(item);
   }
 }
 
 void Resolver::resolvePipeline(PipelineItem &pipeline) {
-  resolve(pipeline.stages);
-  resolve(pipeline.microbatches);
+  resolve(pipeline.begin);
+  resolve(pipeline.end);
   {
     Scope scope(*this);
     nextSlot = numSlots = 0;
+    if (pipeline.isFamily())
+      declareLocal(pipeline.member);
+    resolve(pipeline.stages);
+    resolve(pipeline.microbatches);
     declareLocal(pipeline.placedStage);
     resolve(pipeline.placement);
+    pipeline.numSlots = numSlots;
   }
-  pipeline.id = numPipelines++;
   declareScheduleValue(pipeline.name);
+  values.find(pipeline.name.name)->second.isFamily = pipeline.isFamily();
+}
+
+/// The index of a clause is the one local of its value.
+void Resolver::resolveClauses(llvm::MutableArrayRef<MapClause> clauses) {
+  for (MapClause &clause : clauses) {
+    Scope scope(*this);
+    nextSlot = numSlots = 0;
+    if (!clause.index.name.empty())
+      declareLocal(clause.index);
+    resolve(clause.value);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sections
+//===----------------------------------------------------------------------===//
+
+void Resolver::resolveSection(Item &item) {
+  Scope scope(*this);
+  nextSlot = numSlots = 0;
+  if (auto *rank = llvm::dyn_cast<RankItem>(&item)) {
+    declareLocal(rank->rank);
+    resolveBlock(rank->body);
+    rank->numSlots = numSlots;
+  } else if (auto *timeline = llvm::dyn_cast<TimelineItem>(&item)) {
+    resolveBlock(timeline->body);
+    timeline->numSlots = numSlots;
+  } else {
+    for (GreedyClause &clause : cast<GreedyItem>(item).clauses)
+      resolveGreedyClause(clause);
+  }
+}
+
+/// The rank of a clause is its one local.
+void Resolver::resolveGreedyClause(GreedyClause &clause) {
+  Scope scope(*this);
+  nextSlot = numSlots = 0;
+  if (!clause.rank.name.empty())
+    declareLocal(clause.rank);
+  for (ChoicePattern &choice : clause.choices) {
+    choice.id = addPlace(choice.loc);
+    for (const OpPattern &member : choice.members)
+      resolveAll(member.chunks);
+  }
+  resolveAll(clause.op.chunks);
+  resolve(clause.bound);
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,13 +247,22 @@ void Resolver::resolveStatement(Stmt &stmt) {
   case Stmt::Kind::Repeat:
   case Stmt::Kind::For:
     return resolveLoop(stmt);
+  case Stmt::Kind::Every:
+    return resolveEvery(cast<EveryStmt>(stmt));
   case Stmt::Kind::Phase:
     cast<PhaseStmt>(stmt).id = getPhase(cast<PhaseStmt>(stmt).name);
     return resolveBlock(cast<PhaseStmt>(stmt).body);
   case Stmt::Kind::Op:
     return resolveOp(cast<OpStmt>(stmt));
   case Stmt::Kind::Fused:
+    resolve(cast<FusedStmt>(stmt).time);
     return resolveBlock(cast<FusedStmt>(stmt).body);
+  case Stmt::Kind::Transfer: {
+    auto &transfer = cast<TransferStmt>(stmt);
+    transfer.id = addPlace(transfer.loc);
+    resolve(transfer.chunk);
+    return resolve(transfer.microbatch);
+  }
   case Stmt::Kind::Call: {
     auto &call = cast<CallStmt>(stmt);
     resolveAll(call.arguments);
@@ -231,12 +292,26 @@ void Resolver::resolveLoop(Stmt &stmt) {
   resolveBlock(loop.body);
 }
 
+void Resolver::resolveEvery(EveryStmt &every) {
+  Scope scope(*this);
+  resolve(every.period);
+  resolve(every.begin);
+  resolve(every.end);
+  declareLocal(every.counter);
+  resolveBlock(every.body);
+}
+
 void Resolver::resolveOp(OpStmt &op) {
-  op.id = module.ops.size();
-  module.ops.push_back(&op);
+  op.id = addPlace(op.loc);
   resolve(op.chunk);
   resolve(op.microbatch);
   resolve(op.split);
+  resolve(op.time);
+}
+
+uint32_t Resolver::addPlace(SourceLoc loc) {
+  module.places.push_back(loc);
+  return uint32_t(module.places.size() - 1);
 }
 
 uint32_t Resolver::getPhase(StringRef name) {

@@ -32,6 +32,7 @@ private:
     SourceLoc loc;
     Storage storage;
     uint32_t slot;
+    bool isFamily = false;
   };
 
   /// Names that end with a block.
@@ -60,13 +61,19 @@ private:
   void resolveSchedule(ScheduleDecl &schedule);
   void resolveItem(Item &item);
   void resolvePipeline(PipelineItem &pipeline);
+  void resolveClauses(llvm::MutableArrayRef<MapClause> clauses);
+  void resolveSection(Item &item);
+  void resolveGreedyClause(GreedyClause &clause);
   void resolveBlock(const Block &block);
   void resolveStatement(Stmt &stmt);
   void resolveLoop(Stmt &stmt);
+  void resolveEvery(EveryStmt &every);
   void resolveOp(OpStmt &op);
+  uint32_t addPlace(SourceLoc loc);
   void resolve(Expr *expr);
   void resolveAll(llvm::ArrayRef<Expr *> exprs);
   void resolveName(NameExpr &name);
+  void resolveCall(CallExpr &call);
   const DefDecl *resolveCallee(llvm::StringRef callee, SourceLoc loc, size_t numArguments);
   void reportUnknownName(const NameExpr &name);
   void reportUnknownCallee(llvm::StringRef callee, SourceLoc loc);
@@ -89,7 +96,6 @@ private:
   uint32_t nextSlot = 0;
   uint32_t numSlots = 0;
   uint32_t scheduleSlots = 0;
-  uint32_t numPipelines = 0;
   llvm::StringMap<uint32_t> phases;
 };
 

@@ -2,6 +2,8 @@
 
 #include "SetUp.h"
 
+#include "EvaluatePlans.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <numeric>
@@ -17,6 +19,15 @@ namespace {
 constexpr uint32_t kMaxPipelines = 1024;
 } // namespace
 
+/// Booleans are kept as 0 and 1.
+static std::optional<int64_t> evaluateDefault(Evaluator &evaluator, const ParamDecl &param) {
+  constexpr StringRef what = "as the default of a parameter";
+  if (param.type == ParamDecl::Type::Integer)
+    return evaluator.evaluateInteger(*param.defaultValue, what);
+  std::optional<bool> value = evaluator.evaluateBoolean(*param.defaultValue, what);
+  return value ? std::optional<int64_t>(*value) : std::nullopt;
+}
+
 void frontend::bindParameters(Evaluator &evaluator, const ScheduleDecl &schedule,
                               const Sizes &sizes,
                               std::vector<std::pair<std::string, int64_t>> *values) {
@@ -28,8 +39,11 @@ void frontend::bindParameters(Evaluator &evaluator, const ScheduleDecl &schedule
     else if (param.kind == ParamDecl::Kind::Microbatches)
       value = sizes.microbatches;
     else if (!(value = sizes.params[number++]) && param.defaultValue)
-      value = evaluator.evaluateInteger(*param.defaultValue, "as the default of a parameter");
-    evaluator.setScheduleValue(param.binding, value ? Value::ofInteger(*value) : Value::poison());
+      value = evaluateDefault(evaluator, param);
+    bool isBoolean = param.type == ParamDecl::Type::Boolean;
+    evaluator.setScheduleValue(param.binding, !value      ? Value::poison()
+                                              : isBoolean ? Value::ofBoolean(*value != 0)
+                                                          : Value::ofInteger(*value));
     if (value && values && param.kind == ParamDecl::Kind::Param)
       values->emplace_back(param.binding.name.str(), *value);
   }
@@ -47,11 +61,15 @@ public:
 private:
   void evaluateItem(const Item &item);
   void evaluateRequire(const RequireItem &require);
-  void evaluatePipeline(const PipelineItem &pipeline);
+  void declarePipelines(const PipelineItem &pipeline);
+  bool declareFamily(const PipelineItem &pipeline);
+  uint32_t addPipeline(const PipelineItem &pipeline, std::string name);
+  void evaluatePipeline(const PipelineItem &pipeline, PipelineInfo &info);
   std::optional<uint32_t> evaluateCount(const Expr &expr, StringRef what, StringRef name);
   bool evaluatePlacement(const PipelineItem &pipeline, PipelineInfo &info);
+  void sortStages(PipelineInfo &info);
   void evaluateShare(const ShareItem &share);
-  void join(const NameExpr &name, std::optional<uint32_t> &first);
+  void join(uint32_t pipeline, SourceLoc loc, std::optional<uint32_t> &first);
   void numberStages();
   void numberMicrobatches();
 
@@ -69,15 +87,6 @@ private:
 } // namespace
 
 void SetUp::run() {
-  world.pipelines.resize(std::min(schedule.numPipelines, kMaxPipelines));
-  sharedWith.resize(world.pipelines.size());
-  std::iota(sharedWith.begin(), sharedWith.end(), 0);
-  if (schedule.numPipelines > kMaxPipelines) {
-    evaluator.error(schedule.name.loc, "the schedule has " + Twine(schedule.numPipelines) +
-                                           " pipelines, more than the limit of " +
-                                           Twine(kMaxPipelines));
-    return;
-  }
   for (const Item *item : schedule.items)
     evaluateItem(*item);
   evaluator.setMuted(false);
@@ -85,6 +94,13 @@ void SetUp::run() {
     return;
   numberStages();
   numberMicrobatches();
+  // Costs and sizes are told by stage, so they come when stages have their numbers.
+  for (const Item *item : schedule.items) {
+    if (auto *cost = llvm::dyn_cast<CostItem>(item))
+      evaluateCosts(world, evaluator, *cost);
+    else if (auto *memory = llvm::dyn_cast<MemoryItem>(item))
+      evaluateMemory(world, evaluator, *memory);
+  }
 }
 
 void SetUp::evaluateItem(const Item &item) {
@@ -99,11 +115,15 @@ void SetUp::evaluateItem(const Item &item) {
       evaluator.bind(*cast<LetItem>(item).let, Storage::Schedule);
     return;
   case Item::Kind::Pipeline:
-    return evaluatePipeline(cast<PipelineItem>(item));
+    return declarePipelines(cast<PipelineItem>(item));
   case Item::Kind::Share:
     return evaluateShare(cast<ShareItem>(item));
+  case Item::Kind::Cost:
+  case Item::Kind::Memory:
   case Item::Kind::Def:
   case Item::Kind::Rank:
+  case Item::Kind::Timeline:
+  case Item::Kind::Greedy:
     return;
   }
 }
@@ -131,13 +151,62 @@ void SetUp::evaluateRequire(const RequireItem &require) {
 // Pipelines
 //===----------------------------------------------------------------------===//
 
-void SetUp::evaluatePipeline(const PipelineItem &pipeline) {
-  PipelineInfo &info = world.pipelines[pipeline.id];
-  info.name = pipeline.name.name;
+/// The number of a new pipeline.
+uint32_t SetUp::addPipeline(const PipelineItem &pipeline, std::string name) {
+  uint32_t number = world.pipelines.size();
+  PipelineInfo &info = world.pipelines.emplace_back();
+  info.name = std::move(name);
   info.loc = pipeline.name.loc;
-  evaluator.setScheduleValue(pipeline.name, Value::ofPipeline(pipeline.id));
-  if (illegal)
+  sharedWith.push_back(number);
+  return number;
+}
+
+void SetUp::declarePipelines(const PipelineItem &pipeline) {
+  // Poison until it is known to be sound.
+  evaluator.setScheduleValue(pipeline.name, Value::poison());
+  if (pipeline.isFamily() && !declareFamily(pipeline))
     return;
+  if (!pipeline.isFamily()) {
+    uint32_t number = addPipeline(pipeline, pipeline.name.name.str());
+    evaluator.setScheduleValue(pipeline.name, Value::ofPipeline(number));
+    evaluator.enterFrame(pipeline.numSlots);
+    if (!illegal)
+      evaluatePipeline(pipeline, world.pipelines[number]);
+  }
+  if (world.pipelines.size() <= kMaxPipelines || illegal)
+    return;
+  evaluator.error(schedule.name.loc,
+                  "the schedule has more than the limit of " + Twine(kMaxPipelines) + " pipelines");
+  illegal = true;
+}
+
+bool SetUp::declareFamily(const PipelineItem &pipeline) {
+  evaluator.enterFrame(pipeline.numSlots);
+  std::optional<int64_t> begin =
+      evaluator.evaluateInteger(*pipeline.begin, "as the first number of a family");
+  std::optional<int64_t> end = evaluator.evaluateInteger(*pipeline.end, "as the end of a family");
+  if (!begin || !end || illegal)
+    return false;
+  int64_t count = 0;
+  if (__builtin_sub_overflow(*end, *begin, &count) || count < 1 || count > kMaxPipelines) {
+    evaluator.error(pipeline.begin->loc, "family '" + pipeline.name.name + "' takes 1 to " +
+                                             Twine(kMaxPipelines) + " pipelines, got the range " +
+                                             Twine(*begin) + ".." + Twine(*end));
+    return false;
+  }
+  evaluator.setScheduleValue(pipeline.name, Value::ofFamily(world.families.size()));
+  world.families.push_back({pipeline.name.name, pipeline.name.loc, *begin, uint32_t(count),
+                            uint32_t(world.pipelines.size())});
+  for (int64_t member = *begin; member != *end && !evaluator.isStopped(); ++member) {
+    uint32_t number = addPipeline(pipeline, (pipeline.name.name + "(" + Twine(member) + ")").str());
+    evaluator.enterFrame(pipeline.numSlots);
+    evaluator.setLocal(pipeline.member, Value::ofInteger(member));
+    evaluatePipeline(pipeline, world.pipelines[number]);
+  }
+  return true;
+}
+
+void SetUp::evaluatePipeline(const PipelineItem &pipeline, PipelineInfo &info) {
   std::optional<uint32_t> stages = evaluateCount(*pipeline.stages, "stage", info.name);
   std::optional<uint32_t> microbatches =
       evaluateCount(*pipeline.microbatches, "micro-batch", info.name);
@@ -178,12 +247,10 @@ std::optional<uint32_t> SetUp::evaluateCount(const Expr &expr, StringRef what, S
 }
 
 bool SetUp::evaluatePlacement(const PipelineItem &pipeline, PipelineInfo &info) {
-  evaluator.enterFrame(1);
   info.placement.reserve(info.numStages);
   for (uint32_t stage = 0; stage < info.numStages; ++stage) {
     if (!evaluator.spend(pipeline.placement->size, pipeline.placement->loc))
       return false;
-    evaluator.enterFrame(1);
     evaluator.setLocal(pipeline.placedStage, Value::ofInteger(stage));
     std::optional<int64_t> rank = evaluator.evaluateInteger(*pipeline.placement, "as a rank");
     if (!rank)
@@ -197,6 +264,12 @@ bool SetUp::evaluatePlacement(const PipelineItem &pipeline, PipelineInfo &info) 
     }
     info.placement.push_back(uint32_t(*rank));
   }
+  sortStages(info);
+  return true;
+}
+
+/// By rank, and on a rank by number.
+void SetUp::sortStages(PipelineInfo &info) {
   info.stagesByRank.resize(info.numStages);
   std::iota(info.stagesByRank.begin(), info.stagesByRank.end(), 0);
   llvm::stable_sort(info.stagesByRank,
@@ -207,7 +280,6 @@ bool SetUp::evaluatePlacement(const PipelineItem &pipeline, PipelineInfo &info) 
     bool first = i == 0 || info.placement[info.stagesByRank[i - 1]] != info.placement[stage];
     info.ordinal[stage] = first ? 0 : info.ordinal[info.stagesByRank[i - 1]] + 1;
   }
-  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -216,20 +288,33 @@ bool SetUp::evaluatePlacement(const PipelineItem &pipeline, PipelineInfo &info) 
 
 void SetUp::evaluateShare(const ShareItem &share) {
   std::optional<uint32_t> first;
-  for (const NameExpr *name : share.pipelines)
-    join(*name, first);
+  bool faulty = false;
+  uint32_t count = 0;
+  for (const NameExpr *name : share.pipelines) {
+    Value value = evaluator.evaluate(*name);
+    uint32_t begin = 0, end = 0;
+    if (value.is(Value::Kind::Pipeline)) {
+      begin = value.getPipeline();
+      end = begin + 1;
+    } else if (value.is(Value::Kind::Family)) {
+      begin = world.families[value.getFamily()].firstPipeline;
+      end = begin + world.families[value.getFamily()].count;
+    } else {
+      faulty = true;
+      if (!value.isPoison())
+        evaluator.error(name->loc,
+                        "expected a pipeline in 'share', got " + Twine(describe(value.kind)));
+    }
+    count += end - begin;
+    for (uint32_t pipeline = begin; pipeline != end; ++pipeline)
+      join(pipeline, name->loc, first);
+  }
+  if (count < 2 && !faulty)
+    evaluator.error(share.loc, "'share' takes 2 or more pipelines, got 1");
 }
 
-/// Joins the pipeline `name` to the group of the pipeline `first`.
-void SetUp::join(const NameExpr &name, std::optional<uint32_t> &first) {
-  Value value = evaluator.evaluate(name);
-  if (!value.is(Value::Kind::Pipeline)) {
-    if (!value.isPoison())
-      evaluator.error(name.loc,
-                      "expected a pipeline in 'share', got " + Twine(describe(value.kind)));
-    return;
-  }
-  uint32_t pipeline = value.getPipeline();
+/// Joins a pipeline to the group of the pipeline `first`.
+void SetUp::join(uint32_t pipeline, SourceLoc loc, std::optional<uint32_t> &first) {
   if (!first) {
     first = pipeline;
     return;
@@ -240,16 +325,16 @@ void SetUp::join(const NameExpr &name, std::optional<uint32_t> &first) {
     return;
   uint32_t from = sharedWith[pipeline], to = sharedWith[*first];
   if (from == to) {
-    evaluator.error(name.loc,
+    evaluator.error(loc,
                     "pipelines '" + a.name + "' and '" + b.name + "' already share their weights");
     return;
   }
   if (a.numStages != b.numStages) {
-    if (Diagnostic *diagnostic = evaluator.error(
-            name.loc, "pipelines that share weights need the same number of stages; '" + a.name +
-                          "' has " + Twine(a.numStages) + ", '" + b.name + "' has " +
-                          Twine(b.numStages)))
-      diagnostic->note(b.loc, "'" + b.name.str() + "' is declared here");
+    if (Diagnostic *diagnostic =
+            evaluator.error(loc, "pipelines that share weights need the same number of stages; '" +
+                                     a.name + "' has " + Twine(a.numStages) + ", '" + b.name +
+                                     "' has " + Twine(b.numStages)))
+      diagnostic->note(b.loc, "'" + b.name + "' is declared here");
     return;
   }
   uint32_t group = std::min(from, to);
@@ -268,6 +353,7 @@ void SetUp::numberStages() {
     pipeline.firstStage = next;
     next += pipeline.numStages;
   }
+  world.numStages = next;
 }
 
 void SetUp::numberMicrobatches() {

@@ -17,18 +17,23 @@ struct Value {
     /// reported where it arose.
     Poison,
     Integer,
+    /// In millionths.
+    Decimal,
     Boolean,
     String,
     /// `count` elements from `offset` on in the evaluator's store.
     Tuple,
     /// A pipeline, by its number.
     Pipeline,
+    /// A family of pipelines, by its number.
+    Family,
     /// Stage `stage` (counted within its pipeline) of pipeline `count`.
     Chunk,
   };
 
   static Value poison() { return {}; }
   static Value ofInteger(int64_t integer) { return make(Kind::Integer, 0, integer); }
+  static Value ofDecimal(int64_t millionths) { return make(Kind::Decimal, 0, millionths); }
   static Value ofBoolean(bool boolean) { return make(Kind::Boolean, 0, boolean); }
   static Value ofString(llvm::StringRef text) {
     Value value = make(Kind::String, uint32_t(text.size()), 0);
@@ -39,6 +44,7 @@ struct Value {
     return make(Kind::Tuple, uint32_t(count), int64_t(offset));
   }
   static Value ofPipeline(uint32_t pipeline) { return make(Kind::Pipeline, pipeline, 0); }
+  static Value ofFamily(uint32_t family) { return make(Kind::Family, family, 0); }
   static Value ofChunk(uint32_t pipeline, uint32_t stage) {
     return make(Kind::Chunk, pipeline, stage);
   }
@@ -48,6 +54,7 @@ struct Value {
   bool getBoolean() const { return integer != 0; }
   llvm::StringRef getString() const { return {text, count}; }
   uint32_t getPipeline() const { return count; }
+  uint32_t getFamily() const { return count; }
   uint32_t getStage() const { return uint32_t(integer); }
   size_t getOffset() const { return size_t(integer); }
 

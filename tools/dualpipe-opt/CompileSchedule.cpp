@@ -89,13 +89,13 @@ LogicalResult Compilation::run() {
     violations.error(schedule.loc, "--only-rank=" + std::to_string(*options.onlyRank) +
                                        " is out of range, the schedule has " +
                                        std::to_string(schedule.numRanks) + " ranks");
-  if (Status status = options.planCosts.checkRange(schedule); !status)
-    violations.error(schedule.loc, "--plan-cost: " + status.message());
+  if (Status status = schedule.planCosts.checkRange(schedule); !status)
+    violations.error(schedule.loc, status.message());
   if (failed(report(violations, schedule.files)))
     return failure();
   if (options.emit == Emit::TorchCsv)
     return writeText(options.output, [&](raw_ostream &os) { os << printTorchCsv(schedule); });
-  return emitFrom(schedule, Timeline(index, options.planCosts));
+  return emitFrom(schedule, Timeline(index, schedule.planCosts));
 }
 
 LogicalResult Compilation::emitFrom(const Schedule &schedule, const Timeline &timeline) {
@@ -130,7 +130,7 @@ LogicalResult Compilation::emitModule(const Schedule &schedule, const Timeline &
 
 LogicalResult Compilation::emitProgram(const Timeline &timeline) {
   CompileOptions compile;
-  compile.planCosts = options.planCosts;
+  compile.planCosts = timeline.getIndex().getSchedule().planCosts;
   compile.onlyRank = options.onlyRank;
   compile.spares = options.spares;
   FailureOr<program::Program> program = compileProgram(&context, timeline, compile);

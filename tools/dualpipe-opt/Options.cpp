@@ -94,10 +94,14 @@ static Status readParams(frontend::Options &options) {
   for (llvm::StringRef text : paramFlag) {
     auto [name, value] = text.split('=');
     int64_t number = 0;
-    if (name.empty() || value.getAsInteger(10, number))
-      return Status::failure(
-          fmt::format("--param is '{}', expected NAME=VALUE with a whole number", text.str()));
-    options.params.emplace_back(name.str(), number);
+    bool isBoolean = value == "true" || value == "false";
+    if (name.empty() || (!isBoolean && value.getAsInteger(10, number)))
+      return Status::failure(fmt::format(
+          "--param is '{}', expected NAME=VALUE with a whole number, true or false", text.str()));
+    if (isBoolean)
+      options.params.emplace_back(name.str(), value == "true");
+    else
+      options.params.emplace_back(name.str(), number);
   }
   return Status::success();
 }
@@ -138,7 +142,7 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   Result<Costs> costs = Costs::parse(planCostFlag);
   if (!costs)
     return Status::failure("--plan-cost: " + costs.message());
-  options.planCosts = *costs;
+  options.schedule.planCosts = *costs;
   if (options.emit == Emit::Program && options.outputIsStdout())
     return Status::failure("a program file is binary: name it with -o FILE.dpx");
   bool needsSchedule =

@@ -26,7 +26,6 @@ struct DriverOptions {
   std::string input, output;
   Emit emit = Emit::Default;
   frontend::Options schedule;
-  Costs planCosts;
   std::optional<uint32_t> onlyRank;
   /// Slots beyond the peak for each channel.
   uint32_t spares = 0;

@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace llvm {
@@ -60,11 +61,13 @@ struct Options {
   std::optional<uint32_t> ranks;
   std::optional<uint32_t> microbatches;
   /// Values of `param`s, in the order in which the user gave them.
-  std::vector<std::pair<std::string, int64_t>> params;
+  std::vector<std::pair<std::string, std::variant<int64_t, bool>>> params;
   /// The schedule's name; may be empty where the file has only one.
   std::string schedule;
   /// Drop backward ops; `training` is false.
   bool forwardOnly = false;
+  /// Go before the schedule's own `cost`.
+  Costs planCosts;
   Limits limits;
 };
 

@@ -146,7 +146,8 @@ struct Schedule {
   std::vector<Pipeline> pipelines;
   std::vector<RankOrder> ranks;
   std::vector<std::string> phaseNames;
-  /// The times that the schedule itself plans with; the command line goes before.
+  /// The times that rules, gaps and the global timeline are planned with: those of the
+  /// command line, then the schedule's own.
   Costs planCosts;
   MemoryPlan memory;
   /// Names of the source files; `SourceLoc::file` indexes it.
