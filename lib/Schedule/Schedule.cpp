@@ -32,6 +32,18 @@ char dualpipe::getLetter(OpKind kind) {
   return '?';
 }
 
+int64_t MemoryPlan::getTaken(OpKind kind, uint32_t stage) const {
+  if (kind == OpKind::Forward)
+    return getActivation(stage);
+  return kind == OpKind::BackwardInput ? getContext(stage) : 0;
+}
+
+int64_t MemoryPlan::getFreed(OpKind kind, uint32_t stage) const {
+  if (kind == OpKind::Backward)
+    return getActivation(stage);
+  return kind == OpKind::BackwardWeight ? getActivation(stage) + getContext(stage) : 0;
+}
+
 size_t Schedule::findPipeline(uint32_t mb) const {
   for (size_t i = 0; i != pipelines.size(); ++i)
     if (pipelines[i].holdsMicrobatch(mb))

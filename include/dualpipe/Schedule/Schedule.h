@@ -126,6 +126,9 @@ struct MemoryPlan {
 
   int64_t getActivation(uint32_t stage) const { return activation.empty() ? 1 : activation[stage]; }
   int64_t getContext(uint32_t stage) const { return context.empty() ? 0 : context[stage]; }
+  /// Units that an op takes when it starts, and those that it gives back when it ends.
+  int64_t getTaken(OpKind kind, uint32_t stage) const;
+  int64_t getFreed(OpKind kind, uint32_t stage) const;
   std::optional<int64_t> getLimit(uint32_t rank) const {
     return limit.empty() ? std::nullopt : limit[rank];
   }

@@ -41,7 +41,9 @@ StageCopies getStageCopies(const Schedule &schedule);
 
 class Timeline {
 public:
-  /// Lays the timeline. `index` must come from a check that found nothing.
+  /// Lays the timeline. `index` must come from a check that found nothing. It may also
+  /// hold the places of the ops in orders that are still to be completed: inputs that
+  /// no rank makes yet count as present, and ops that wait in a cycle keep time 0.
   Timeline(const OpIndex &index, const Costs &costs);
 
   /// The list of one rank. Independent of other ranks' lists: may be called from
