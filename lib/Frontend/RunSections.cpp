@@ -8,8 +8,6 @@
 #include "RankInterpreter.h"
 #include "TimelineInterpreter.h"
 
-#include "dualpipe/Schedule/Gaps.h"
-
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -226,15 +224,7 @@ bool Sections::runTimeline(const TimelineItem &timeline) {
   interpreter.run(timeline);
   if (!moveFindings(interpreter.getFindings(), sink))
     return false;
-  interpreter.appendTo(running.ranks);
-  std::vector<FloatingHalf> halves = interpreter.takeGapHalves();
-  if (halves.empty())
-    return true;
-  if (Status status = running.planCosts.checkRange(running.getNumOps() + halves.size()); !status) {
-    sink.error(timeline.loc, status.message());
-    return false;
-  }
-  placeInGaps(running, halves, running.planCosts);
+  appendByTime(running, interpreter.takeOps());
   return true;
 }
 

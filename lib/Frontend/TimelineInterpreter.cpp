@@ -2,10 +2,6 @@
 
 #include "TimelineInterpreter.h"
 
-#include "llvm/ADT/STLExtras.h"
-
-#include <numeric>
-
 using namespace dualpipe;
 using namespace dualpipe::frontend;
 using llvm::Twine;
@@ -68,9 +64,10 @@ std::optional<int64_t> TimelineInterpreter::evaluateTime(const Expr *time, Sourc
   int64_t sum = 0;
   if (!value)
     return std::nullopt;
-  if (!__builtin_add_overflow(*value, offset, &sum))
+  bool overflows = __builtin_add_overflow(*value, offset, &sum);
+  if (!overflows && sum <= TimedOp::kMaxTime && sum >= -TimedOp::kMaxTime)
     return sum;
-  error(time->loc, "the time does not fit in 64 bits");
+  error(time->loc, "the time is out of range; the largest is " + Twine(TimedOp::kMaxTime));
   return std::nullopt;
 }
 
@@ -149,19 +146,15 @@ void TimelineInterpreter::executeOp(const OpStmt &op) {
                                             : evaluateTime(op.time, op.loc);
   if (!microbatch || !kind || !time)
     return;
-  if (entries.size() + gapHalves.size() >= maxOps) {
+  if (ops.size() >= maxOps) {
     error(op.loc, "the timeline has more than " + Twine(maxOps) +
                       " ops, far more than its stages have micro-batches");
     stopped = true;
     return;
   }
-  uint32_t onRank = pipeline.placement[chunk->getStage()];
-  uint32_t stage = pipeline.firstStage + chunk->getStage();
-  *microbatch += pipeline.firstMicrobatch;
-  if (op.inGaps)
-    gapHalves.push_back({onRank, stage, *microbatch, locations[op.id], phase});
-  else
-    entries.push_back({*time, *kind, onRank, stage, *microbatch, group, locations[op.id], phase});
+  ops.push_back({*time, *kind, op.inGaps, pipeline.placement[chunk->getStage()],
+                 pipeline.firstStage + chunk->getStage(), pipeline.firstMicrobatch + *microbatch,
+                 group, locations[op.id], phase});
 }
 
 void TimelineInterpreter::executeFused(const FusedStmt &fused) {
@@ -172,7 +165,7 @@ void TimelineInterpreter::executeFused(const FusedStmt &fused) {
   std::optional<int64_t> time = evaluateTime(fused.time, fused.loc);
   if (!time)
     return;
-  size_t begin = entries.size();
+  size_t begin = ops.size();
   size_t faultsBefore = findings.size();
   group = nextGroup++;
   groupTime = *time;
@@ -185,17 +178,17 @@ void TimelineInterpreter::executeFused(const FusedStmt &fused) {
 
 /// Members of a group are several, and on one rank.
 bool TimelineInterpreter::checkGroup(size_t begin, SourceLoc loc) {
-  size_t members = entries.size() - begin;
+  size_t members = ops.size() - begin;
   if (members < 2 || members > world.limits.maxFusedOps) {
     error(loc,
           "'fused' takes 2 to " + Twine(world.limits.maxFusedOps) + " ops, got " + Twine(members));
     return false;
   }
-  for (size_t i = begin + 1; i != entries.size(); ++i) {
-    if (entries[i].rank == entries[begin].rank)
+  for (size_t i = begin + 1; i != ops.size(); ++i) {
+    if (ops[i].rank == ops[begin].rank)
       continue;
-    error(loc, "ops of 'fused' run on one rank, got rank " + Twine(entries[begin].rank) +
-                   " and rank " + Twine(entries[i].rank));
+    error(loc, "ops of 'fused' run on one rank, got rank " + Twine(ops[begin].rank) + " and rank " +
+                   Twine(ops[i].rank));
     return false;
   }
   return true;
@@ -203,35 +196,4 @@ bool TimelineInterpreter::checkGroup(size_t begin, SourceLoc loc) {
 
 void TimelineInterpreter::executeTransfer(const TransferStmt &transfer) {
   error(transfer.loc, "transfers are placed in the program of a rank; a timeline derives them");
-}
-
-//===----------------------------------------------------------------------===//
-// The result
-//===----------------------------------------------------------------------===//
-
-void TimelineInterpreter::appendTo(std::vector<RankOrder> &ranks) {
-  std::vector<uint32_t> byTime(entries.size());
-  std::iota(byTime.begin(), byTime.end(), 0);
-  llvm::stable_sort(byTime, [&](uint32_t a, uint32_t b) {
-    // Members of a group stay together.
-    return std::tie(entries[a].time, entries[a].rank) < std::tie(entries[b].time, entries[b].rank);
-  });
-  std::vector<uint32_t> firstGroup;
-  for (const RankOrder &order : ranks) {
-    uint32_t next = 0;
-    for (uint32_t used : order.group)
-      if (used != RankOrder::kAlone)
-        next = std::max(next, used + 1);
-    firstGroup.push_back(next);
-  }
-  for (uint32_t number : byTime) {
-    const Entry &entry = entries[number];
-    RankOrder &order = ranks[entry.rank];
-    uint32_t recorded = order.phases.empty() ? kNoPhase : order.phases.back().name;
-    if (entry.phase != recorded)
-      order.phases.push_back({entry.phase, uint32_t(order.size())});
-    uint32_t inRank =
-        entry.group == RankOrder::kAlone ? RankOrder::kAlone : firstGroup[entry.rank] + entry.group;
-    order.push(entry.kind, entry.stage, entry.microbatch, inRank, entry.loc);
-  }
 }

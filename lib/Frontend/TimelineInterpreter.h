@@ -11,7 +11,7 @@
 
 #include "RunSections.h"
 #include "StatementInterpreter.h"
-#include "dualpipe/Schedule/Gaps.h"
+#include "dualpipe/Schedule/StatedTimes.h"
 
 namespace dualpipe::frontend {
 
@@ -20,24 +20,9 @@ public:
   TimelineInterpreter(const Evaluator &setUp, const LocationTable &locations);
 
   void run(const TimelineItem &timeline);
-  /// Appends to each rank's order what was stated for it; the weight halves that go
-  /// in gaps are left out. The numbers of phases are those of the module.
-  void appendTo(std::vector<RankOrder> &ranks);
-  /// The weight halves that go in gaps.
-  std::vector<FloatingHalf> takeGapHalves() { return std::move(gapHalves); }
+  std::vector<TimedOp> takeOps() { return std::move(ops); }
 
 private:
-  struct Entry {
-    int64_t time;
-    OpKind kind;
-    uint32_t rank;
-    uint32_t stage;
-    uint32_t microbatch;
-    uint32_t group;
-    uint32_t loc;
-    uint32_t phase;
-  };
-
   void executeOp(const OpStmt &op) override;
   void executeFused(const FusedStmt &fused) override;
   void executeTransfer(const TransferStmt &transfer) override;
@@ -52,8 +37,7 @@ private:
   bool checkGroup(size_t begin, SourceLoc loc);
 
   const LocationTable &locations;
-  std::vector<Entry> entries;
-  std::vector<FloatingHalf> gapHalves;
+  std::vector<TimedOp> ops;
   uint64_t maxOps = 64;
   /// What `every` adds to the times inside.
   int64_t offset = 0;
