@@ -1,8 +1,8 @@
 //===- Module.cpp - loads a file with its imports --------------------------===//
 //
 // Files are loaded breadth first: the main file, then what it imports, then what
-// those import. A file that is reached twice, even under two names or in a
-// circle, is loaded once.
+// those import. A file that is reached twice, even under two names, is loaded
+// once; a circle of imports is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,6 +66,7 @@ private:
   void addFile(unsigned buffer);
   void loadImports(uint32_t file);
   std::optional<uint32_t> loadImport(const ImportDecl &import);
+  void rejectCircles();
   Module finish();
   void error(SourceLoc loc, std::string message) { sink.error(loc, std::move(message)); }
 
@@ -188,11 +189,47 @@ Module Loader::loadPath(StringRef path) {
   return Module(std::move(module));
 }
 
+/// Follows imports depth first. Of each circle the import that closes it is reported.
+void Loader::rejectCircles() {
+  enum class State : uint8_t { New, Open, Done };
+  struct Visit {
+    uint32_t file;
+    size_t nextImport;
+  };
+  std::vector<State> states(module->trees.size(), State::New);
+  std::vector<Visit> path{{0, 0}};
+  while (!path.empty()) {
+    auto &[file, next] = path.back();
+    states[file] = State::Open;
+    llvm::ArrayRef<ImportDecl> imports = module->trees[file].imports;
+    if (next == imports.size()) {
+      states[file] = State::Done;
+      path.pop_back();
+      continue;
+    }
+    const ImportDecl &import = imports[next++];
+    if (states[import.file] == State::New) {
+      path.push_back({import.file, 0});
+      continue;
+    }
+    if (states[import.file] == State::Done)
+      continue;
+    auto begin = llvm::find_if(path, [&](const Visit &v) { return v.file == import.file; });
+    std::string circle;
+    for (const Visit &visit : llvm::make_range(begin, path.end()))
+      circle += "'" + module->files[visit.file] + "' imports ";
+    error(import.loc, "imports form a circle: " + circle + "'" + module->files[import.file] + "'");
+  }
+}
+
 /// Names are resolved only where the text is sound: a declaration that could not
 /// be parsed would make every use of it an error.
 Module Loader::finish() {
   for (uint32_t file = 0; file < module->trees.size(); ++file)
     loadImports(file);
+  // An import that could not be read has no file.
+  if (sink.numErrors() == errorsBefore && !module->trees.empty())
+    rejectCircles();
   if (sink.numErrors() == errorsBefore)
     for (FileDecl &tree : module->trees)
       Resolver(*module, limits, sink).resolveFile(tree);

@@ -1,6 +1,7 @@
 //===- Checker.cpp - the invariants of a schedule ---------------------------===//
 
 #include "dualpipe/Schedule/Checker.h"
+#include "dualpipe/Schedule/Memory.h"
 #include "dualpipe/Schedule/Relaxation.h"
 #include "dualpipe/Schedule/Transfers.h"
 
@@ -43,6 +44,8 @@ public:
       checkCycles();
     if (sink.numErrors() == before && schedule.ownsTransfers)
       checkTransfers(index, sink);
+    if (sink.numErrors() == before)
+      checkMemory(schedule, sink);
     if (findings > kMaxFindings)
       sink.error(schedule.loc,
                  fmt::format("{} more findings are not shown", findings - kMaxFindings));
@@ -71,7 +74,7 @@ private:
   void placeOp(uint32_t rank, uint32_t op);
   bool claim(Product product, const char *id, uint32_t rank, uint32_t op);
   void requireEveryOp();
-  void requireOp(const Pipeline &pipeline, uint32_t stage, uint32_t mb);
+  void requireOps(const Pipeline &pipeline, uint32_t stage);
   void checkOrderOnRanks();
   void checkGroups();
   void checkMembers(uint32_t rank, size_t a, size_t b);
@@ -170,31 +173,64 @@ bool Checker::claim(Product product, const char *id, uint32_t rank, uint32_t op)
 void Checker::requireEveryOp() {
   for (const Pipeline &pipeline : schedule.pipelines)
     for (uint32_t s = 0; s != pipeline.numStages; ++s)
-      for (uint32_t m = 0; m != pipeline.numMicrobatches; ++m)
-        requireOp(pipeline, pipeline.firstStage + s, pipeline.firstMicrobatch + m);
+      requireOps(pipeline, pipeline.firstStage + s);
 }
 
-void Checker::requireOp(const Pipeline &pipeline, uint32_t stage, uint32_t mb) {
+/// "4", "4 to 7", "0, 2 and 4 to 7": numbers in ascending order.
+static std::string listRanges(const std::vector<uint32_t> &numbers) {
+  constexpr size_t kMaxRanges = 4;
+  std::vector<std::string> ranges;
+  for (size_t i = 0, end; i != numbers.size(); i = end) {
+    end = i + 1;
+    while (end != numbers.size() && numbers[end] == numbers[end - 1] + 1)
+      ++end;
+    ranges.push_back(end - i == 1 ? fmt::format("{}", numbers[i])
+                                  : fmt::format("{} to {}", numbers[i], numbers[end - 1]));
+  }
+  if (ranges.size() > kMaxRanges) {
+    ranges.resize(kMaxRanges);
+    ranges.push_back("others");
+  }
+  std::string text = ranges.front();
+  for (size_t i = 1; i != ranges.size(); ++i)
+    text += (i + 1 == ranges.size() ? " and " : ", ") + ranges[i];
+  return text;
+}
+
+/// What is missing in a stage makes one finding: a rank that runs too little usually
+/// does so for many micro-batches.
+void Checker::requireOps(const Pipeline &pipeline, uint32_t stage) {
+  std::vector<uint32_t> forward, backward, inputHalf, weightHalf;
+  for (uint32_t m = 0; m != pipeline.numMicrobatches; ++m) {
+    uint32_t mb = pipeline.firstMicrobatch + m;
+    if (!index.find(Product::Output, stage, mb)->isValid())
+      forward.push_back(mb);
+    if (!schedule.training)
+      continue;
+    bool input = index.find(Product::InputGrad, stage, mb)->isValid();
+    bool weight = index.find(Product::WeightGrad, stage, mb)->isValid();
+    if (!input && !weight)
+      backward.push_back(mb);
+    else if (!input)
+      inputHalf.push_back(mb);
+    else if (!weight)
+      weightHalf.push_back(mb);
+  }
   uint32_t rank = pipeline.getRank(stage);
-  auto missing = [&](const char *id, const char *what) {
+  auto missing = [&](const char *id, const char *what, const std::vector<uint32_t> &mbs) {
+    if (mbs.empty())
+      return;
     report(id, schedule.loc,
-           fmt::format("rank {} never runs the {} of stage {}, micro-batch {} (pipeline '{}')",
-                       rank, what, stage, mb, pipeline.name),
+           fmt::format("rank {} never runs the {} of stage {}, micro-batch{} {} (pipeline '{}')",
+                       rank, what, stage, mbs.size() == 1 ? "" : "es", listRanges(mbs),
+                       pipeline.name),
            Note{pipeline.loc,
                 fmt::format("'{}' places stage {} on rank {}", pipeline.name, stage, rank)});
   };
-  if (!index.find(Product::Output, stage, mb)->isValid())
-    missing("S1", "forward");
-  if (!schedule.training)
-    return;
-  bool input = index.find(Product::InputGrad, stage, mb)->isValid();
-  bool weight = index.find(Product::WeightGrad, stage, mb)->isValid();
-  if (!input && !weight)
-    missing("S2", "backward");
-  else if (!input)
-    missing("S2", "input half of the backward");
-  else if (!weight)
-    missing("S2", "weight half of the backward");
+  missing("S1", "forward", forward);
+  missing("S2", "backward", backward);
+  missing("S2", "input half of the backward", inputHalf);
+  missing("S2", "weight half of the backward", weightHalf);
 }
 
 //===----------------------------------------------------------------------===//
