@@ -32,6 +32,7 @@ struct AsapCosts {
 struct AsapResult {
   int64_t makespan = 0;
   std::vector<int64_t> busy;          ///< by rank
+  std::vector<int64_t> span;          ///< by rank, from the first start to the last end
   std::vector<unsigned> peak;         ///< activations alive at once, by rank
   std::vector<unsigned> deepestQueue; ///< pending weight halves, by rank
   std::vector<unsigned> sends;        ///< by rank
@@ -49,11 +50,12 @@ inline AsapResult runAsSoonAsPossible(const Schedule &schedule, const AsapCosts 
   AsapResult result;
   size_t numRanks = schedule.numRanks;
   result.busy.resize(numRanks);
+  result.span.resize(numRanks);
   result.peak.resize(numRanks);
   result.deepestQueue.resize(numRanks);
   result.sends.resize(numRanks);
   std::vector<size_t> at(numRanks);
-  std::vector<int64_t> free(numRanks);
+  std::vector<int64_t> free(numRanks), firstStart(numRanks);
   std::vector<int> alive(numRanks), queue(numRanks);
 
   auto tryGroup = [&](uint32_t rank) {
@@ -75,6 +77,9 @@ inline AsapResult runAsSoonAsPossible(const Schedule &schedule, const AsapCosts 
     }
     int64_t finish = start + costs.group(rank, begin, end);
     result.busy[rank] += finish - start;
+    if (begin == 0)
+      firstStart[rank] = start;
+    result.span[rank] = finish - firstStart[rank];
     free[rank] = finish;
     at[rank] = end;
     result.makespan = std::max(result.makespan, finish);

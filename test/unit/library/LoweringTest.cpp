@@ -1,0 +1,106 @@
+//===- LoweringTest.cpp - programs of the whole library ---------------------===//
+//
+// Every schedule is lowered to programs, which runs all their checks, at sizes on both
+// sides of what its rules distinguish. A program takes exactly the as-soon-as-
+// possible time of its order, whatever a transfer costs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Library.h"
+
+#include "test/support/ProgramWalk.h"
+
+#include "dialects/Pipe/Pipe.h"
+#include "dialects/Stream/Stream.h"
+#include "dualpipe/Pipelines/Compiler.h"
+#include "dualpipe/Schedule/Checker.h"
+
+#include <gtest/gtest.h>
+
+using namespace dualpipe;
+using namespace dualpipe::test;
+
+namespace {
+
+OpKind toKind(program::Function function) {
+  switch (function) {
+  case program::Function::Forward:
+    return OpKind::Forward;
+  case program::Function::BackwardInput:
+    return OpKind::BackwardInput;
+  case program::Function::BackwardWeight:
+    return OpKind::BackwardWeight;
+  default:
+    return OpKind::Backward;
+  }
+}
+
+class Lowering : public testing::TestWithParam<Entry> {
+protected:
+  Lowering() { context.loadDialect<pipe::PipeDialect, stream::StreamDialect>(); }
+
+  /// Compiles, and walks the program with transfers of each of `latencies`.
+  void expectNothingLost(const Schedule &schedule, std::initializer_list<int64_t> latencies) {
+    DiagnosticSink sink;
+    OpIndex index = checkSchedule(schedule, sink);
+    ASSERT_FALSE(sink.hasErrors()) << sink.diagnostics().front().message;
+    CompileOptions options;
+    options.planCosts = schedule.planCosts;
+    Timeline timeline(index, options.planCosts);
+    llvm::FailureOr<program::Program> compiled = compileProgram(&context, timeline, options);
+    ASSERT_TRUE(succeeded(compiled));
+    for (int64_t latency : latencies) {
+      WalkCosts costs;
+      costs.latency = latency;
+      costs.compute = [&](uint32_t, const program::Launch *first, size_t count) {
+        int64_t sum = 0;
+        for (size_t i = 0; i != count; ++i)
+          sum += kTimes.get(toKind(first[i].function));
+        return sum;
+      };
+      WalkResult walked = ProgramWalk(*compiled, costs).run();
+      EXPECT_EQ(walked.stuck, "");
+      EXPECT_EQ(walked.makespan, measure(schedule, kTimes, latency).makespan);
+    }
+  }
+
+  static constexpr OpTimes kTimes{.fwd = 2, .bwdInput = 2, .bwdWeight = 2};
+  Example example{GetParam().name};
+  mlir::MLIRContext context;
+};
+
+constexpr Size kSizes[] = {{1, 2}, {2, 3},  {2, 4}, {3, 2},  {3, 7},
+                           {4, 8}, {4, 12}, {5, 6}, {6, 14}, {8, 16}};
+
+TEST_P(Lowering, TakesTheTimeOfTheOrder) {
+  const Entry &entry = GetParam();
+  for (int64_t value : entry.values)
+    for (Size size : kSizes) {
+      if (!entry.isLegal(size, value))
+        continue;
+      SCOPED_TRACE(testing::Message() << size << " with " << value);
+      Example::Options options;
+      if (entry.param)
+        options.value = value;
+      expectNothingLost(example.instantiate(size, options), {0, 1, 4});
+    }
+}
+
+TEST_P(Lowering, AtTheLargestSize) {
+  if (GetParam().isLegal({16, 48}, GetParam().values.front()))
+    expectNothingLost(example.instantiate({16, 48}), {0});
+}
+
+TEST_P(Lowering, ForwardOnly) {
+  for (Size size : {Size{2, 4}, Size{4, 8}, Size{6, 14}})
+    if (GetParam().isLegal(size, GetParam().values.front()))
+      expectNothingLost(example.instantiate(size, {.forwardOnly = true}), {0, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(Library, Lowering, testing::ValuesIn(getLibrary()), [](const auto &info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+} // namespace
