@@ -10,6 +10,7 @@
 #include "Main.h"
 #include "CompileModule.h"
 #include "CompileSchedule.h"
+#include "FormatPipe.h"
 #include "Options.h"
 
 #include "dialects/Pipe/Pipe.h"
@@ -32,7 +33,8 @@ static const char overview[] =
     "compiles pipeline-parallel training schedules\n\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 -o x.dpx      a program for the launcher\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=streams  what it will run, as text\n"
-    "  dualpipe-opt x.mlir --pipe-assign-slots                        single passes\n\n";
+    "  dualpipe-opt x.mlir --pipe-assign-slots                        single passes\n"
+    "  dualpipe-opt x.pipe --format-pipe -o x.pipe                    the formatter\n\n";
 
 int opt::main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
@@ -52,6 +54,8 @@ int opt::main(int argc, char **argv) {
     llvm::errs() << "dualpipe-opt: error: " << options.message() << "\n";
     return 1;
   }
+  if (options->formatPipe)
+    return mlir::failed(formatPipe(*options));
   if (options->inputIsSchedule())
     return mlir::failed(compileSchedule(*options, registry));
   if (options->emit != Emit::Default)

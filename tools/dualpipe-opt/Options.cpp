@@ -48,6 +48,10 @@ static cl::opt<Emit> emitFlag(
                clEnumValN(Emit::Streams, "streams", "stream dialect"),
                clEnumValN(Emit::Program, "program", "program file (binary)")));
 
+static cl::opt<bool>
+    formatPipeFlag("format-pipe", cl::cat(category),
+                   cl::desc("Lay out the .pipe file; -o may name the input itself"));
+
 void opt::prepareCommandLine() {
   cl::HideUnrelatedOptions(category);
   cl::AddExtraVersionPrinter(
@@ -90,6 +94,18 @@ static Status checkOptionsApply(const DriverOptions &options) {
   return Status::success();
 }
 
+/// The formatter reads a text and writes a text; nothing else about it can be chosen.
+static Status checkOptionsOfFormatter() {
+  const cl::Option *ofCompiler[] = {&ranksFlag,    &microbatchesFlag, std::addressof(paramFlag),
+                                    &scheduleFlag, &forwardOnlyFlag,  &onlyRankFlag,
+                                    &planCostFlag, &sparesFlag,       &emitFlag};
+  for (const cl::Option *option : ofCompiler)
+    if (option->getNumOccurrences() != 0)
+      return Status::failure(
+          fmt::format("--{} does not apply with --format-pipe", option->ArgStr.str()));
+  return Status::success();
+}
+
 static Status readParams(frontend::Options &options) {
   for (llvm::StringRef text : paramFlag) {
     auto [name, value] = text.split('=');
@@ -118,6 +134,12 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   DriverOptions options;
   options.input = std::move(input);
   options.output = std::move(output);
+  options.formatPipe = formatPipeFlag;
+  if (options.formatPipe) {
+    if (Status status = checkOptionsOfFormatter(); !status)
+      return status;
+    return options;
+  }
   if (llvm::sys::fs::equivalent(options.input, options.output))
     return Status::failure(fmt::format("the output '{}' is the input", options.output));
   options.emit = emitFlag == Emit::Default ? emitFromEnding(options.output) : emitFlag;

@@ -29,6 +29,8 @@ struct DriverOptions {
   std::optional<uint32_t> onlyRank;
   /// Slots beyond the peak for each channel.
   uint32_t spares = 0;
+  /// Lay out the input instead of compiling it.
+  bool formatPipe = false;
 
   bool inputIsSchedule() const;
   bool outputIsStdout() const { return output == "-"; }
