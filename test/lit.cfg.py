@@ -7,7 +7,7 @@ import lit.formats
 config.name = "dualpipe"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".pipe", ".test"]
-config.excludes = ["unit", "end-to-end", "numerics", "support", "reference", "Inputs", "fuzz"]
+config.excludes = ["unit", "end-to-end", "numerics", "support", "reference", "Inputs", "fuzz", "fuzz-regressions"]
 config.test_source_root = os.path.join(config.dualpipe_source_dir, "test")
 config.test_exec_root = os.path.join(config.dualpipe_binary_dir, "test")
 
