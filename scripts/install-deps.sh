@@ -12,7 +12,10 @@ build=(
   libfmt-dev libflatbuffers-dev flatbuffers-compiler libcli11-dev libdlpack-dev libxxhash-dev
   libdnnl-dev libopenblas-dev
 )
-tests=(libgtest-dev libgmock-dev libbenchmark-dev clang-format-22 python3 python3-pytest python3-torch)
+tests=(
+  libgtest-dev libgmock-dev libbenchmark-dev clang-format-22 python3 python3-pytest python3-torch
+  clang-22 libclang-rt-22-dev
+)
 
 wanted=("${build[@]}")
 case "${1:-}" in

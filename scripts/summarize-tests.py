@@ -3,6 +3,7 @@
 
     summarize-tests.py FOLDER               exit code 1 where a test failed or none ran
     summarize-tests.py --crashed NAME CODE  prints the report of a program that left none
+    summarize-tests.py --ran NAME CODE      the same, of one that passed if its exit code is 0
 """
 
 import pathlib
@@ -10,10 +11,12 @@ import sys
 import xml.etree.ElementTree as ET
 
 
-def crashed(name, code):
-    suite = ET.Element("testsuite", name=name, tests="1", failures="1")
-    case = ET.SubElement(suite, "testcase", classname=name, name="runs to its end")
-    ET.SubElement(case, "failure", message=f"exit code {code}")
+def report_of(name, title, code, failed):
+    """The report of a program that writes none itself."""
+    suite = ET.Element("testsuite", name=name, tests="1", failures=str(int(failed)))
+    case = ET.SubElement(suite, "testcase", classname=name, name=title)
+    if failed:
+        ET.SubElement(case, "failure", message=f"exit code {code}")
     return ET.tostring(suite, encoding="unicode")
 
 
@@ -33,7 +36,10 @@ def outcome(case):
 
 def main():
     if sys.argv[1] == "--crashed":
-        print(crashed(sys.argv[2], sys.argv[3]))
+        print(report_of(sys.argv[2], "runs to its end", sys.argv[3], failed=True))
+        return 0
+    if sys.argv[1] == "--ran":
+        print(report_of(sys.argv[2], "finds nothing", sys.argv[3], failed=sys.argv[3] != "0"))
         return 0
 
     count = {"passed": 0, "failed": 0, "skipped": 0}

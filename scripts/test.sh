@@ -2,7 +2,7 @@
 # Installs, builds and runs every test; closes with one line 'N passed, N failed, N skipped'.
 #
 #   scripts/test.sh              everything
-#   scripts/test.sh AREA...      some of: unit lit end-to-end numerics tsan asan format
+#   scripts/test.sh AREA...      some of: unit lit end-to-end numerics tsan asan format fuzz
 #
 # Results stand in build/test-results/ as JUnit XML.
 set -euo pipefail
@@ -10,10 +10,10 @@ cd "$(dirname "$0")/.."
 root=$PWD
 
 areas=("$@")
-[ ${#areas[@]} -gt 0 ] || areas=(format unit lit end-to-end numerics tsan asan)
+[ ${#areas[@]} -gt 0 ] || areas=(format unit lit end-to-end numerics tsan asan fuzz)
 for area in "${areas[@]}"; do
   case "$area" in
-    unit | lit | end-to-end | numerics | tsan | asan | format) ;;
+    unit | lit | end-to-end | numerics | tsan | asan | format | fuzz) ;;
     *) echo "test.sh: unknown area '$area'" >&2; exit 1 ;;
   esac
 done
@@ -68,6 +68,12 @@ for area in "${areas[@]}"; do
       ;;
     end-to-end) run_pytest end-to-end test/end-to-end ;;
     numerics) run_pytest numerics test/numerics ;;
+    fuzz)
+      echo "== fuzz"
+      code=0
+      scripts/fuzz.sh 60 || code=$?
+      python3 scripts/summarize-tests.py --ran fuzz "$code" >"$results/fuzz.xml"
+      ;;
     tsan | asan)
       scripts/build.sh --tests "$area" --quiet
       if [ "$area" = tsan ]; then

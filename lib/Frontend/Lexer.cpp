@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ConvertUTF.h"
 
@@ -22,7 +23,23 @@ static const llvm::StringMap<TokenKind> &getKeywords() {
   return keywords;
 }
 
+/// What words of other languages are called here.
+static llvm::StringRef translate(llvm::StringRef name) {
+  return llvm::StringSwitch<llvm::StringRef>(name)
+      .Case("forward", "fwd")
+      .Case("backward", "bwd")
+      .Case("backward_input", "bwd_input")
+      .Case("backward_weight", "bwd_weight")
+      .Cases({"func", "function", "fn"}, "def")
+      .Cases({"var", "const"}, "let")
+      .Cases({"loop", "while"}, "repeat")
+      .Cases({"assert", "requires"}, "require")
+      .Default("");
+}
+
 llvm::StringRef frontend::suggestKeyword(llvm::StringRef name) {
+  if (llvm::StringRef keyword = translate(name); !keyword.empty())
+    return keyword;
   Suggestion best(name);
 #define KEYWORD(Name, Spelling) best.offer(Spelling);
 #define CONTEXTUAL(Spelling) best.offer(Spelling);
@@ -167,6 +184,21 @@ Token Lexer::lexString() {
   return fail(std::find(cur, end, '\n') - cur, "string is not closed on its line; expected '\"'");
 }
 
+/// What a sign of other languages is called here, and the bytes of it.
+static std::pair<llvm::StringRef, size_t> translateSign(llvm::StringRef text) {
+  using Sign = std::pair<llvm::StringRef, size_t>;
+  return llvm::StringSwitch<Sign>(text.take_front(2))
+      .Case("&&", {"and", 2})
+      .Case("||", {"or", 2})
+      .StartsWith("&", {"and", 1})
+      .StartsWith("|", {"or", 1})
+      .StartsWith("!", {"not", 1})
+      .StartsWith("%", {"mod", 1})
+      .StartsWith("#", {"//", 1})
+      .StartsWith("'", {"\"", 1})
+      .Default({"", 0});
+}
+
 Token Lexer::lexPunctuation() {
   llvm::StringRef text(cur, end - cur);
   TokenKind kind = TokenKind::Error;
@@ -180,6 +212,12 @@ Token Lexer::lexPunctuation() {
 #include "TokenKinds.def"
   if (length != 0)
     return finish(kind, length);
+  if (auto [here, bytes] = translateSign(text); bytes != 0) {
+    std::string message =
+        "unexpected '" + text.take_front(bytes).str() + "'; did you mean '" + here.str() + "'?";
+    // The words of a comment are no tokens.
+    return fail(here == "//" ? std::min(text.find('\n'), text.size()) : bytes, message);
+  }
   size_t bytes = std::min<size_t>(llvm::getNumBytesForUTF8(llvm::UTF8(*cur)), text.size());
   bool printable = (*cur & 0x80) != 0 || llvm::isPrint(*cur);
   std::string shown =

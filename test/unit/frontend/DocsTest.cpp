@@ -74,6 +74,8 @@ void expectExamplesToCompile(const std::string &page, size_t least) {
 
 TEST(Docs, EveryExampleCompiles) { expectExamplesToCompile("docs/language.md", 10); }
 
+TEST(Docs, TheExampleOfTheToolsCompiles) { expectExamplesToCompile("docs/tools.md", 1); }
+
 TEST(Docs, TheExampleOfTheReadmeCompiles) { expectExamplesToCompile("README.md", 1); }
 
 } // namespace

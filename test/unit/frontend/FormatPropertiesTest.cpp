@@ -178,6 +178,14 @@ TEST(FormatProperties, EveryExampleIsLaidOutAlready) {
     EXPECT_EQ(layOut(text), text) << name;
 }
 
+TEST(FormatProperties, TheExampleOfThePageIsLaidOutAlready) {
+  std::string page = readFile(std::string(DUALPIPE_SOURCE_DIR) + "/docs/tools.md");
+  size_t begin = page.find("\n```pipe\n") + 9;
+  std::string text = page.substr(begin, page.find("```", begin) - begin);
+  EXPECT_NE(text.find("schedule columns"), std::string::npos);
+  EXPECT_EQ(layOut(text), text);
+}
+
 TEST(FormatProperties, BlanksDoNotChangeALayout) {
   Mangler mangler(7);
   for (const auto &[name, text] : readExamples())

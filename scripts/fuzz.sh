@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Feeds the front end and the formatter random texts, under sanitizers.
+#
+#   scripts/fuzz.sh [SECONDS]     default 600
+#
+# Everything stands in build-fuzz/: the program, the corpus (it grows; the examples and the tests are
+# its seeds), and findings/, one file for each text that made the program fail. Such a text belongs,
+# once it is small, in test/Frontend/fuzz-regressions/. Exit code 1 where one was found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-600}
+case "$seconds" in
+  *[!0-9]* | "") echo "fuzz.sh: the time is '$seconds', expected seconds" >&2; exit 1 ;;
+esac
+
+dir=build-fuzz
+mkdir -p $dir
+if [ ! -f $dir/build.ninja ]; then
+  if ! cmake -S . -B $dir -G Ninja -DDUALPIPE_FUZZ=ON -DCMAKE_BUILD_TYPE=None \
+      -DCMAKE_CXX_FLAGS=-gline-tables-only \
+      -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 >$dir/configure.log 2>&1; then
+    cat $dir/configure.log >&2
+    exit 1
+  fi
+fi
+ninja -C $dir fuzz-pipe
+
+mkdir -p $dir/corpus $dir/findings
+rm -rf $dir/seeds
+mkdir -p $dir/seeds
+while read -r file; do
+  cp "$file" "$dir/seeds/$(printf '%s' "$file" | tr / -)"
+done < <(find examples test -name '*.pipe' | sort)
+sed -nE 's/^(KEYWORD\([A-Za-z]+, |PUNCTUATION\([A-Za-z]+, |CONTEXTUAL\()("[^"]+")\)$/\2/p' \
+  lib/Frontend/TokenKinds.def >$dir/pipe.dict
+
+before=$(find $dir/findings -type f | wc -l)
+code=0
+nice $dir/bin/fuzz-pipe -max_total_time="$seconds" -dict=$dir/pipe.dict -artifact_prefix=$dir/findings/ \
+  -timeout=10 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 \
+  $dir/corpus $dir/seeds >$dir/fuzz.log 2>&1 || code=$?
+if [ $code != 0 ] || [ "$(find $dir/findings -type f | wc -l)" != "$before" ]; then
+  tail -n 40 $dir/fuzz.log >&2
+  echo "fuzz.sh: failed with exit code $code; the text stands in $dir/findings/, the log in $dir/fuzz.log" >&2
+  exit 1
+fi
+sed -n 's/^stat::number_of_executed_units: */fuzz: texts tried: /p' $dir/fuzz.log
