@@ -9,6 +9,9 @@
 //   let depth = half - 1 - d                                the `=`
 //   let h     = (d + 1) div 2
 //   require P > 1          "message"                        the message
+//   limit fwd..bwd_input  of main on r <= P - r             what follows the two ops
+//   fwd       main.stage(s) @ i at s                        the chunks of ops with times,
+//   bwd_input main.stage(s) @ i at 2 * P - s                of whichever kind
 //
 // unless that would make one of the lines too long. Comments behind lines that
 // follow each other stand in one column.
@@ -45,10 +48,14 @@ public:
 private:
   /// The statements of a block that are waiting to be aligned.
   struct Group {
-    TokenKind keyword = TokenKind::EndOfFile;
+    /// What its lines begin with.
+    llvm::StringRef key;
     std::vector<Cell> cells;
   };
 
+  bool isTimedOp(const Line &line) const;
+  llvm::StringRef getKey(const Line &line) const;
+  size_t find(const Line &line, llvm::StringRef text) const;
   size_t findMarker(const Line &line) const;
   size_t findBrace(const Line &line, size_t begin) const;
   void add(size_t index);
@@ -89,19 +96,45 @@ size_t Aligner::findBrace(const Line &line, size_t begin) const {
   return kNoElement;
 }
 
-/// What is aligned in a line with others that begin with the same keyword.
-size_t Aligner::findMarker(const Line &line) const {
-  if (elements[line.begin].is(TokenKind::KwLet)) {
-    for (size_t i = line.begin; i != line.codeEnd; ++i)
-      if (elements[i].is(TokenKind::Assign))
-        return i;
-    return kNoElement;
+/// The first element of a line with this text.
+size_t Aligner::find(const Line &line, llvm::StringRef text) const {
+  for (size_t i = line.begin; i != line.codeEnd; ++i)
+    if (elements[i].text == text)
+      return i;
+  return kNoElement;
+}
+
+/// An op of a timeline that stands alone on its line.
+bool Aligner::isTimedOp(const Line &line) const {
+  switch (elements[line.begin].kind) {
+  case TokenKind::KwForward:
+  case TokenKind::KwBackward:
+  case TokenKind::KwBackwardInput:
+  case TokenKind::KwBackwardWeight:
+    return find(line, ";") == kNoElement &&
+           (find(line, "at") != kNoElement || find(line, "gaps") != kNoElement);
+  default:
+    return false;
   }
-  if (elements[line.begin].is(TokenKind::KwRequire)) {
+}
+
+/// Lines with the same key are aligned.
+llvm::StringRef Aligner::getKey(const Line &line) const {
+  return isTimedOp(line) ? "at" : elements[line.begin].text;
+}
+
+/// What is aligned in a line with others of the same key.
+size_t Aligner::findMarker(const Line &line) const {
+  const Element &first = elements[line.begin];
+  if (first.is(TokenKind::KwLet))
+    return find(line, "=");
+  if (first.is(TokenKind::KwRequire)) {
     bool hasMessage = elements[line.codeEnd - 1].is(TokenKind::String);
     return hasMessage ? line.codeEnd - 1 : kNoElement;
   }
-  return findBrace(line, line.begin);
+  if (first.text == "limit")
+    return std::min({find(line, "of"), find(line, "on"), find(line, "<=")});
+  return isTimedOp(line) ? line.begin + 1 : findBrace(line, line.begin);
 }
 
 /// Puts the markers into one column. Returns whether they stand in one.
@@ -163,15 +196,15 @@ void Aligner::add(size_t index) {
   }
   groups.resize(line.depth + 1);
   Group &group = groups.back();
-  TokenKind keyword = elements[line.begin].kind;
   // The end of a block of several lines, which takes part in nothing.
-  if (keyword == TokenKind::RightBrace)
+  if (elements[line.begin].is(TokenKind::RightBrace))
     return;
-  if (!line.isWhole || line.blankBefore || line.isComment() || keyword != group.keyword)
+  bool takesPart = line.isWhole && !line.isComment();
+  if (!takesPart || line.blankBefore || getKey(line) != group.key)
     closeGroup(group);
-  if (!line.isWhole || line.isComment())
+  if (!takesPart)
     return;
-  group.keyword = keyword;
+  group.key = getKey(line);
   if (size_t marker = findMarker(line); marker != kNoElement)
     group.cells.push_back({index, marker});
 }

@@ -131,6 +131,30 @@ TEST(Format, NamesAndMessagesAreAligned) {
             "require a    \"x\"\nrequire long \"y\"\n");
 }
 
+TEST(Format, LimitsAndOpsWithTimesAreAligned) {
+  EXPECT_EQ(formatted("limit fwd..bwd of p on r <= 2\nlimit fwd..bwd_weight on r <= P\n"),
+            "limit fwd..bwd        of p on r <= 2\nlimit fwd..bwd_weight on r <= P\n");
+  EXPECT_EQ(formatted("fwd p.stage(s) @ i at s\nbwd_input p.stage(s) @ i at -s\n"
+                      "bwd_weight p.stage(s) @ i in gaps\n"),
+            "fwd        p.stage(s) @ i at s\nbwd_input  p.stage(s) @ i at -s\n"
+            "bwd_weight p.stage(s) @ i in gaps\n");
+  // Ops of a program are not.
+  expectStays("fwd p\nbwd_input p\n");
+}
+
+TEST(Format, SectionsOfASchedule) {
+  EXPECT_EQ(formatted("timeline{every 6 as i in 0 .. M{fused{fwd a @ i;bwd b @ j}at 7}}"),
+            "timeline { every 6 as i in 0..M { fused { fwd a @ i; bwd b @ j } at 7 } }\n");
+  EXPECT_EQ(formatted("cost{fwd 1;transfer 0.5;bwd s->if s==0 then 2.5 else 1}"),
+            "cost { fwd 1; transfer 0.5; bwd s -> if s == 0 then 2.5 else 1 }\n");
+  EXPECT_EQ(formatted("schedule s(ranks P,param eager :bool=true)"),
+            "schedule s(ranks P, param eager: bool = true)\n");
+  EXPECT_EQ(formatted("pipeline p (i in 0..n)\n{stages 1}\nshare p ( 0 )"),
+            "pipeline p(i in 0..n) { stages 1 }\nshare p(0)\n");
+  EXPECT_EQ(formatted("prefer fused (fwd of a,bwd of b)on r"),
+            "prefer fused(fwd of a, bwd of b) on r\n");
+}
+
 TEST(Format, NothingIsAlignedWhereALineWouldBecomeTooLong) {
   std::string message = "\"" + std::string(80, 'm') + "\"";
   expectStays("require a " + message + "\nrequire something_longer \"y\"\n");
