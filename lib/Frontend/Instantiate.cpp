@@ -226,6 +226,7 @@ Schedule Instantiation::begin() const {
   result.memory = world.memory;
   result.planCosts = world.costs;
   result.planCosts.override(options.planCosts);
+  result.planCosts.spellOut(result.numStages);
   result.files = module.files;
   result.loc = schedule->loc;
   return result;

@@ -63,6 +63,17 @@ void Costs::override(const Costs &other) {
     transfer = other.transfer;
 }
 
+void Costs::spellOut(uint32_t numStages) {
+  for (OpKind kind : kKinds) {
+    OpCost &cost = of(kind);
+    if (cost.ofStage.empty())
+      continue;
+    for (uint32_t stage = 0; stage != numStages; ++stage)
+      cost.ofStage.emplace(stage, get(kind, stage));
+    cost.common.reset();
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Bounds
 //===----------------------------------------------------------------------===//
@@ -214,7 +225,8 @@ std::vector<std::pair<std::string, std::string>> Costs::print() const {
   std::vector<std::pair<std::string, std::string>> result;
   for (OpKind kind : kKinds) {
     const OpCost &cost = of(kind);
-    if (cost.common || kind != OpKind::Backward)
+    bool hasDefault = kind != OpKind::Backward && cost.ofStage.empty();
+    if (cost.common || hasDefault)
       result.emplace_back(getKeyword(kind), printTicks(cost.common.value_or(kTicksPerUnit)));
     for (const auto &[stage, ticks] : cost.ofStage)
       result.emplace_back(fmt::format("{}[{}]", getKeyword(kind), stage), printTicks(ticks));

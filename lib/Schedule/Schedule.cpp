@@ -58,6 +58,39 @@ size_t Schedule::getNumOps() const {
   return count;
 }
 
+/// The phases that still have ops, each where it begins now.
+static void keepPhases(const RankOrder &order, const std::vector<uint32_t> &newPlace,
+                       RankOrder &kept) {
+  for (size_t i = 0; i != order.phases.size(); ++i) {
+    uint32_t begin = newPlace[order.phases[i].begin];
+    uint32_t end =
+        i + 1 == order.phases.size() ? uint32_t(kept.size()) : newPlace[order.phases[i + 1].begin];
+    bool goesOn = !kept.phases.empty() && kept.phases.back().name == order.phases[i].name;
+    if (begin != end && !goesOn)
+      kept.phases.push_back({order.phases[i].name, begin});
+  }
+}
+
+/// Forgets the names of phases that no rank enters any more, and that a rank is in no
+/// phase before its first one.
+static void dropPhaseNames(Schedule &schedule) {
+  std::vector<uint32_t> numbers(schedule.phaseNames.size(), 0);
+  for (RankOrder &order : schedule.ranks) {
+    if (!order.phases.empty() && schedule.phaseNames[order.phases.front().name].empty())
+      order.phases.erase(order.phases.begin());
+    for (const RankOrder::Phase &phase : order.phases)
+      numbers[phase.name] = 1;
+  }
+  std::vector<std::string> names;
+  for (size_t i = 0; i != numbers.size(); ++i)
+    if (std::exchange(numbers[i], uint32_t(names.size())) != 0)
+      names.push_back(std::move(schedule.phaseNames[i]));
+  schedule.phaseNames = std::move(names);
+  for (RankOrder &order : schedule.ranks)
+    for (RankOrder::Phase &phase : order.phases)
+      phase.name = numbers[phase.name];
+}
+
 /// The forwards of a rank, with phases and transfers moved to where they stand now.
 static RankOrder keepForwards(const RankOrder &order) {
   RankOrder kept;
@@ -69,8 +102,7 @@ static RankOrder keepForwards(const RankOrder &order) {
                 order.loc[op]);
   }
   newPlace[order.size()] = uint32_t(kept.size());
-  for (const RankOrder::Phase &phase : order.phases)
-    kept.phases.push_back({phase.name, newPlace[phase.begin]});
+  keepPhases(order, newPlace, kept);
   for (RankOrder::Transfer transfer : order.transfers) {
     transfer.before = newPlace[transfer.before];
     if (!transfer.isGrad)
@@ -83,4 +115,5 @@ void dualpipe::dropBackward(Schedule &schedule) {
   schedule.training = false;
   for (RankOrder &order : schedule.ranks)
     order = keepForwards(order);
+  dropPhaseNames(schedule);
 }

@@ -9,6 +9,7 @@
 #include "dualpipe/Pipelines/Compiler.h"
 #include "dualpipe/Pipelines/Lowering.h"
 #include "dualpipe/Schedule/Checker.h"
+#include "dualpipe/Target/PrintPipe.h"
 #include "dualpipe/Target/TorchCsv.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -93,6 +94,8 @@ LogicalResult Compilation::run() {
     violations.error(schedule.loc, status.message());
   if (failed(report(violations, schedule.files)))
     return failure();
+  if (options.emit == Emit::Pipe)
+    return writeText(options.output, [&](raw_ostream &os) { os << printPipe(schedule); });
   if (options.emit == Emit::TorchCsv)
     return writeText(options.output, [&](raw_ostream &os) { os << printTorchCsv(schedule); });
   return emitFrom(schedule, Timeline(index, schedule.planCosts));

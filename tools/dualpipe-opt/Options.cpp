@@ -43,6 +43,7 @@ static cl::opt<Emit> emitFlag(
     cl::init(Emit::Default),
     cl::values(clEnumValN(Emit::Ast, "ast", "syntax tree of the .pipe file"),
                clEnumValN(Emit::Order, "order", "pipe dialect: ops and transfers in order"),
+               clEnumValN(Emit::Pipe, "pipe", "an explicit .pipe program, op by op"),
                clEnumValN(Emit::TorchCsv, "torch-csv", "compute order in PyTorch's action grammar"),
                clEnumValN(Emit::Dataflow, "dataflow", "pipe dialect: with values"),
                clEnumValN(Emit::Streams, "streams", "stream dialect"),
@@ -167,8 +168,8 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   options.schedule.planCosts = *costs;
   if (options.emit == Emit::Program && options.outputIsStdout())
     return Status::failure("a program file is binary: name it with -o FILE.dpx");
-  bool needsSchedule =
-      options.emit == Emit::Ast || options.emit == Emit::Order || options.emit == Emit::TorchCsv;
+  bool needsSchedule = options.emit == Emit::Ast || options.emit == Emit::Order ||
+                       options.emit == Emit::Pipe || options.emit == Emit::TorchCsv;
   if (needsSchedule && !options.inputIsSchedule())
     return Status::failure(fmt::format(
         "'{}' is not a .pipe file: this level of --emit starts from one", options.input));

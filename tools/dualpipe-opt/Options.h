@@ -16,6 +16,7 @@ enum class Emit {
   Default, ///< from the ending of the output; MLIR of the order phase where that says nothing
   Ast,
   Order,
+  Pipe,
   TorchCsv,
   Dataflow,
   Streams,

@@ -61,6 +61,10 @@ struct Costs {
   /// those of single stages here.
   void override(const Costs &other);
 
+  /// Where a kind has costs of single stages, gives it one for each of `numStages`, so
+  /// that equal costs have one form.
+  void spellOut(uint32_t numStages);
+
   /// Fails where the times of `numOps` ops could add up to more than a timeline can
   /// hold.
   Status checkRange(uint64_t numOps) const;

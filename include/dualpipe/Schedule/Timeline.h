@@ -41,9 +41,7 @@ StageCopies getStageCopies(const Schedule &schedule);
 
 class Timeline {
 public:
-  /// Lays the timeline. `index` must come from a check that found nothing. It may also
-  /// hold the places of the ops in orders that are still to be completed: inputs that
-  /// no rank makes yet count as present, and ops that wait in a cycle keep time 0.
+  /// Lays the timeline. `index` must come from a check that found nothing.
   Timeline(const OpIndex &index, const Costs &costs);
 
   /// The list of one rank. Independent of other ranks' lists: may be called from

@@ -76,6 +76,8 @@ TEST(Docs, EveryExampleCompiles) { expectExamplesToCompile("docs/language.md", 1
 
 TEST(Docs, TheExampleOfTheToolsCompiles) { expectExamplesToCompile("docs/tools.md", 1); }
 
+TEST(Docs, TheExamplesOfTheRulesCompile) { expectExamplesToCompile("docs/rules.md", 2); }
+
 TEST(Docs, TheExampleOfTheReadmeCompiles) { expectExamplesToCompile("README.md", 1); }
 
 } // namespace

@@ -59,6 +59,13 @@ TEST(Costs, TheCommandLineGoesBeforeTheSchedule) {
   EXPECT_EQ(costs.get(OpKind::Forward, 1), 7 * Costs::kTicksPerUnit);
 }
 
+TEST(Costs, SpellsOutWhatSingleStagesCost) {
+  Costs costs = *Costs::parse("fwd=3,fwd[1]=4,bwd[0]=9,bwd_input=5");
+  costs.spellOut(2);
+  EXPECT_EQ(print(costs),
+            "fwd[0]=3,fwd[1]=4,bwd[0]=9,bwd[1]=6,bwd_input=5,bwd_weight=1,transfer=0");
+}
+
 TEST(Costs, DefaultsAreSums) {
   Result<Costs> costs = Costs::parse("fwd=3,bwd_input=4,bwd_weight=5");
   ASSERT_TRUE(costs) << costs.message();

@@ -1,0 +1,47 @@
+//===- PrintPipelines.h - the declarations of a schedule -----------------------===//
+
+#ifndef DUALPIPE_LIB_TARGET_PIPE_PRINTPIPELINES_H
+#define DUALPIPE_LIB_TARGET_PIPE_PRINTPIPELINES_H
+
+#include "Names.h"
+#include "dualpipe/Schedule/Schedule.h"
+
+#include <string>
+#include <vector>
+
+namespace dualpipe::pipe_text {
+
+/// The names that a program uses. Those of the schedule are declared first, so that they
+/// keep their spelling.
+struct Scope {
+  explicit Scope(const Schedule &schedule);
+
+  Names names;
+  std::string schedule;
+  std::vector<std::string> params;
+  /// How each pipeline is referred to: `p`, or `p(2)` for a member of a family.
+  std::vector<std::string> pipelines;
+  std::string ranks, microbatches, rank, stage, member, loop;
+};
+
+/// A run of pipelines that are declared at once.
+struct PipelineUnit {
+  std::string name;
+  size_t first = 0, count = 1;
+  /// The number of the first member; nothing for a pipeline on its own.
+  std::optional<int64_t> firstMember;
+};
+
+/// An expression that is `values[k]` where the name `index` has the value `k + first`.
+std::string spellTable(const std::vector<std::string> &values, const std::string &index,
+                       int64_t first = 0);
+
+/// The declarations of the pipelines and what they share, a line each.
+std::vector<std::string> printPipelines(const Schedule &schedule, const Scope &scope);
+
+/// The `cost` and `memory` declarations, if there are any.
+std::vector<std::string> printPlans(const Schedule &schedule, const Scope &scope);
+
+} // namespace dualpipe::pipe_text
+
+#endif // DUALPIPE_LIB_TARGET_PIPE_PRINTPIPELINES_H
