@@ -2,6 +2,9 @@
 
 #include "dualpipe/Schedule/Schedule.h"
 
+#include <algorithm>
+#include <utility>
+
 using namespace dualpipe;
 
 const char *dualpipe::getKeyword(OpKind kind) {
@@ -91,6 +94,16 @@ static void dropPhaseNames(Schedule &schedule) {
       phase.name = numbers[phase.name];
 }
 
+/// Numbers the groups anew; one that has a single op left is that op.
+static void renumberGroups(RankOrder &order) {
+  uint32_t next = 0;
+  for (size_t begin = 0, end; begin != order.size(); begin = end) {
+    end = order.groupEnd(begin);
+    uint32_t group = end - begin > 1 ? next++ : RankOrder::kAlone;
+    std::fill(order.group.begin() + begin, order.group.begin() + end, group);
+  }
+}
+
 /// The forwards of a rank, with phases and transfers moved to where they stand now.
 static RankOrder keepForwards(const RankOrder &order) {
   RankOrder kept;
@@ -103,6 +116,7 @@ static RankOrder keepForwards(const RankOrder &order) {
   }
   newPlace[order.size()] = uint32_t(kept.size());
   keepPhases(order, newPlace, kept);
+  renumberGroups(kept);
   for (RankOrder::Transfer transfer : order.transfers) {
     transfer.before = newPlace[transfer.before];
     if (!transfer.isGrad)
