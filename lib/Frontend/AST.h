@@ -364,6 +364,8 @@ struct ParamDecl {
   enum class Type : uint8_t { Integer, Boolean };
   Kind kind = Kind::Param;
   Type type = Type::Integer;
+  /// The type is written.
+  bool hasType = false;
   Binding binding;
   SourceLoc loc;
   Expr *defaultValue = nullptr;

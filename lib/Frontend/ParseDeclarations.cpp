@@ -191,7 +191,7 @@ bool Parser::parseScheduleParam(ParamDecl &param) {
   advance();
   if (!(param.defaultValue = parseExpr()))
     return false;
-  if (llvm::isa<BooleanExpr>(param.defaultValue))
+  if (!param.hasType && llvm::isa<BooleanExpr>(param.defaultValue))
     param.type = ParamDecl::Type::Boolean;
   return true;
 }
@@ -199,10 +199,10 @@ bool Parser::parseScheduleParam(ParamDecl &param) {
 /// type := ':' ( 'int' | 'bool' )
 /// Without one, a parameter is an integer unless its default is `true` or `false`.
 bool Parser::parseParamType(ParamDecl &param) {
-  bool hasType = param.kind == ParamDecl::Kind::Param && accept(TokenKind::Colon);
-  if (hasType && acceptWord("bool")) {
+  param.hasType = param.kind == ParamDecl::Kind::Param && accept(TokenKind::Colon);
+  if (param.hasType && acceptWord("bool")) {
     param.type = ParamDecl::Type::Boolean;
-  } else if (hasType && !acceptWord("int")) {
+  } else if (param.hasType && !acceptWord("int")) {
     errorExpected("the type 'int' or 'bool' after ':'");
     return false;
   }

@@ -8,6 +8,8 @@
 
 #include "Harness.h"
 
+#include "dualpipe/Schedule/Checker.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,6 +51,18 @@ Options getSizes(const std::string &text) {
   return sized(ranks, microbatches);
 }
 
+/// What is found in the order as a whole goes to the findings of the front end.
+void check(Outcome &run) {
+  if (!run.ok)
+    return;
+  DiagnosticSink sink;
+  checkSchedule(run.schedule, sink);
+  for (const Diagnostic &finding : sink.diagnostics())
+    run.findings += "main.pipe: error: " + finding.message + "\n";
+  run.ok = !sink.hasErrors();
+  run.numErrors = sink.numErrors();
+}
+
 /// Compiles every example of a page of the project.
 void expectExamplesToCompile(const std::string &page, size_t least) {
   const std::string root = std::string(DUALPIPE_SOURCE_DIR) + "/";
@@ -60,6 +74,7 @@ void expectExamplesToCompile(const std::string &page, size_t least) {
     Outcome run = compileFiles(
         {{"main.pipe", example.text}, {"dualpipe.pipe", readFile(examples + "dualpipe.pipe")}},
         getSizes(example.text));
+    check(run);
     size_t error = example.text.find("// error: ");
     if (error == std::string::npos) {
       EXPECT_TRUE(run.ok) << run.findings;
@@ -67,7 +82,7 @@ void expectExamplesToCompile(const std::string &page, size_t least) {
     }
     std::string message = example.text.substr(error + 3);
     message = message.substr(0, message.find('\n'));
-    EXPECT_NE(run.findings.find(message + "\n"), std::string::npos) << run.findings;
+    EXPECT_NE(run.findings.find(message), std::string::npos) << run.findings;
     EXPECT_EQ(run.numErrors, 1u) << run.findings;
   }
 }

@@ -395,9 +395,12 @@ TEST(OptionsTest, Params) {
   EXPECT_EQ(compileParams(", param K", sized(2, 4)).findings,
             "main.pipe:2:37: error: parameter 'K' has no default and is not given; pass --param "
             "K=VALUE\n");
-  EXPECT_EQ(compileParams(", param K = true", sized(2, 4)).findings,
-            "main.pipe:2:47: error: expected an integer as the default of a parameter, got a "
+  EXPECT_EQ(compileParams(", param K: int = true", sized(2, 4)).findings,
+            "main.pipe:2:52: error: expected an integer as the default of a parameter, got a "
             "boolean\n");
+  EXPECT_EQ(compileParams(", param K: bool = P", sized(2, 4)).findings,
+            "main.pipe:2:53: error: expected a boolean as the default of a parameter, got an "
+            "integer\n");
   options.params = {{"window", 3}, {"window", 4}, {"windw", 3}, {"P", 3}, {"M", 2}};
   EXPECT_EQ(compileParams(", param window = 1", options).findings,
             "main.pipe:2:10: error: parameter 'window' is given twice: 3 and 4\n"
@@ -407,6 +410,25 @@ TEST(OptionsTest, Params) {
             "--ranks=N\n"
             "main.pipe:2:10: error: schedule 's' has no 'param' named 'M'; pass it with "
             "--microbatches=N\n");
+}
+
+TEST(OptionsTest, BooleanParams) {
+  Options options = sized(2, 4);
+  options.params = {{"K", true}};
+  Outcome run = compileParams(", param K: bool, param L = false, param N: bool = K or L", options);
+  ASSERT_TRUE(run.ok) << run.findings;
+  EXPECT_EQ(run.schedule.params,
+            (std::vector<std::pair<std::string, int64_t>>{{"K", 1}, {"L", 0}, {"N", 1}}));
+
+  EXPECT_EQ(compileParams(", param K = 3", options).findings,
+            "main.pipe:2:37: error: parameter 'K' is an integer, got a boolean\n");
+  options.params = {{"K", 1}};
+  EXPECT_EQ(compileParams(", param K = true", options).findings,
+            "main.pipe:2:37: error: parameter 'K' is a boolean, expected true or false, got an "
+            "integer\n");
+  options.params = {{"K", true}, {"K", false}};
+  EXPECT_EQ(compileParams(", param K: bool", options).findings,
+            "main.pipe:2:10: error: parameter 'K' is given twice: true and false\n");
 }
 
 TEST(OptionsTest, ScheduleNames) {

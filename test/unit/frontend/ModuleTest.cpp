@@ -38,12 +38,27 @@ TEST(Modules, ImportsAreNotPassedOn) {
 }
 
 TEST(Modules, AFileIsLoadedOnce) {
-  Outcome run = compileFiles(
-      {{"main.pipe", importing("import \"a.pipe\"\nimport \"./a.pipe\"\n", "one(p)")},
-       {"a.pipe", "pipe 1\nimport \"main.pipe\"\nimport \"a.pipe\"\ndef one(c) { fwd c }"}},
-      sized(1, 1));
+  Outcome run =
+      compileFiles({{"main.pipe", importing("import \"a.pipe\"\nimport \"./a.pipe\"\n", "one(p)")},
+                    {"a.pipe", "pipe 1\ndef one(c) { fwd c }"}},
+                   sized(1, 1));
   ASSERT_TRUE(run.ok) << run.findings;
   EXPECT_EQ(run.schedule.files, (std::vector<std::string>{"main.pipe", "a.pipe"}));
+}
+
+TEST(Modules, ImportsFormNoCircle) {
+  auto findings = [](const Files &more) {
+    Files files = more;
+    files["main.pipe"] = importing("import \"a.pipe\"\n", "fwd p");
+    return compileFiles(files, sized(1, 1)).findings;
+  };
+  EXPECT_EQ(findings({{"a.pipe", "pipe 1\nimport \"a.pipe\"\n"}}),
+            "a.pipe:2:1: error: imports form a circle: 'a.pipe' imports 'a.pipe'\n");
+  EXPECT_EQ(findings({{"a.pipe", "pipe 1\nimport \"c.pipe\"\nimport \"b.pipe\"\n"},
+                      {"b.pipe", "pipe 1\nimport \"c.pipe\"\nimport \"main.pipe\"\n"},
+                      {"c.pipe", "pipe 1\n"}}),
+            "b.pipe:3:1: error: imports form a circle: 'main.pipe' imports 'a.pipe' imports "
+            "'b.pipe' imports 'main.pipe'\n");
 }
 
 TEST(Modules, ImportFaults) {
