@@ -79,16 +79,18 @@ TEST(Formulas, Eager1F1BHidesTransfers) {
 TEST(Formulas, InterleavedDividesTheBubbleByTheChunks) {
   for (int64_t chunks : {1, 2, 3, 4})
     forEverySize("interleaved", chunks, [](Size size, const AsapResult &result) {
-      if (size.microbatches >= size.ranks)
+      if (size.microbatches >= size.ranks) {
         EXPECT_EQ(getMostIdle(result), bubbleOf1F1B(size));
+      }
     });
 }
 
 TEST(Formulas, LoopedBreadthFirst) {
   for (int64_t chunks : {1, 2, 3, 4})
     forEverySize("looped-bfs", chunks, [&](Size size, const AsapResult &result) {
-      if (size.microbatches >= size.ranks)
+      if (size.microbatches >= size.ranks) {
         EXPECT_EQ(getMostIdle(result), bubbleOf1F1B(size));
+      }
       EXPECT_EQ(result.peak, Counts(size.ranks, unsigned(chunks) * size.microbatches));
     });
 }
@@ -167,8 +169,9 @@ TEST(Formulas, Chimera) {
         EXPECT_GE(*std::min_element(result.peak.begin(), result.peak.end()),
                   size.ranks - perPair / 2 + 1);
       }
-      if (size.microbatches % size.ranks == 0)
+      if (size.microbatches % size.ranks == 0) {
         EXPECT_EQ(getMostIdle(result), int64_t(perPair - 2) * (1 + size.microbatches / size.ranks));
+      }
     });
 }
 
@@ -178,9 +181,10 @@ TEST(Formulas, Hanayo) {
   for (uint32_t chunks : {2, 3, 4})
     forEverySize("hanayo", chunks, [&](Size size, const AsapResult &result) {
       EXPECT_EQ(getHighestPeak(result), chunks * std::min(size.microbatches, size.ranks));
-      if (size.microbatches % size.ranks == 0)
+      if (size.microbatches % size.ranks == 0) {
         EXPECT_EQ(getMostIdle(result),
                   2 * int64_t(size.ranks - 1) * (1 + size.microbatches / size.ranks));
+      }
     });
 }
 

@@ -107,9 +107,11 @@ int64_t OpTimes::get(OpKind kind) const {
   return 0;
 }
 
-AsapResult test::measure(const Schedule &schedule, const OpTimes &times, int64_t latency) {
+AsapResult test::measure(const Schedule &schedule, const OpTimes &times, int64_t latency,
+                         bool occupies) {
   AsapCosts costs;
   costs.latency = latency;
+  costs.latencyOccupiesChannel = occupies;
   costs.group = [&](uint32_t rank, size_t begin, size_t end) {
     int64_t sum = 0;
     for (size_t op = begin; op != end; ++op)

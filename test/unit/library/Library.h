@@ -81,8 +81,10 @@ struct OpTimes {
   int64_t get(OpKind kind) const;
 };
 
-/// The order run as soon as possible.
-AsapResult measure(const Schedule &schedule, const OpTimes &times = {}, int64_t latency = 0);
+/// The order run as soon as possible. A transfer takes `latency`, and where it `occupies` its
+/// channel, the next one waits for it.
+AsapResult measure(const Schedule &schedule, const OpTimes &times = {}, int64_t latency = 0,
+                   bool occupies = false);
 
 /// The longest that a rank has nothing to do.
 int64_t getMostIdle(const AsapResult &result);

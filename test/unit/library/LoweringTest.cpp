@@ -1,8 +1,8 @@
 //===- LoweringTest.cpp - programs of the whole library ---------------------===//
 //
 // Every schedule is lowered to programs, which runs all their checks, at sizes on both
-// sides of what its rules distinguish. A program takes exactly the as-soon-as-
-// possible time of its order, whatever a transfer costs.
+// sides of what its rules distinguish. A program takes exactly the as-soon-as-possible
+// time of its order, whatever a transfer costs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,29 +39,41 @@ class Lowering : public testing::TestWithParam<Entry> {
 protected:
   Lowering() { context.loadDialect<pipe::PipeDialect, stream::StreamDialect>(); }
 
-  /// Compiles, and walks the program with transfers of each of `latencies`.
-  void expectNothingLost(const Schedule &schedule, std::initializer_list<int64_t> latencies) {
+  program::Program compile(const Schedule &schedule) {
     DiagnosticSink sink;
     OpIndex index = checkSchedule(schedule, sink);
-    ASSERT_FALSE(sink.hasErrors()) << sink.diagnostics().front().message;
+    EXPECT_FALSE(sink.hasErrors());
     CompileOptions options;
     options.planCosts = schedule.planCosts;
     Timeline timeline(index, options.planCosts);
     llvm::FailureOr<program::Program> compiled = compileProgram(&context, timeline, options);
-    ASSERT_TRUE(succeeded(compiled));
-    for (int64_t latency : latencies) {
-      WalkCosts costs;
-      costs.latency = latency;
-      costs.compute = [&](uint32_t, const program::Launch *first, size_t count) {
-        int64_t sum = 0;
-        for (size_t i = 0; i != count; ++i)
-          sum += kTimes.get(toKind(first[i].function));
-        return sum;
-      };
-      WalkResult walked = ProgramWalk(*compiled, costs).run();
-      EXPECT_EQ(walked.stuck, "");
-      EXPECT_EQ(walked.makespan, measure(schedule, kTimes, latency).makespan);
-    }
+    EXPECT_TRUE(succeeded(compiled));
+    return succeeded(compiled) ? std::move(*compiled) : program::Program();
+  }
+
+  void expectNothingLost(const Schedule &schedule, const program::Program &program, int64_t latency,
+                         bool occupies) {
+    SCOPED_TRACE(testing::Message() << "latency " << latency << " occupies " << occupies);
+    WalkCosts costs;
+    costs.latency = latency;
+    costs.latencyOccupiesChannel = occupies;
+    costs.compute = [&](uint32_t, const program::Launch *first, size_t count) {
+      int64_t sum = 0;
+      for (size_t i = 0; i != count; ++i)
+        sum += kTimes.get(toKind(first[i].function));
+      return sum;
+    };
+    WalkResult walked = ProgramWalk(program, costs).run();
+    EXPECT_EQ(walked.stuck, "");
+    EXPECT_EQ(walked.makespan, measure(schedule, kTimes, latency, occupies).makespan);
+  }
+
+  /// Planned with free transfers, run with transfers of each of `latencies`, one at a time on a
+  /// channel.
+  void expectNothingLost(const Schedule &schedule, std::initializer_list<int64_t> latencies) {
+    program::Program program = compile(schedule);
+    for (int64_t latency : latencies)
+      expectNothingLost(schedule, program, latency, true);
   }
 
   static constexpr OpTimes kTimes{.fwd = 2, .bwdInput = 2, .bwdWeight = 2};
@@ -84,6 +96,17 @@ TEST_P(Lowering, TakesTheTimeOfTheOrder) {
         options.value = value;
       expectNothingLost(example.instantiate(size, options), {0, 1, 4});
     }
+}
+
+/// Pure latency, shorter than a forward: a channel need not carry several transfers at once.
+TEST_P(Lowering, TakesTheTimeOfTheOrderWithAPlannedLatency) {
+  for (Size size : {Size{2, 4}, Size{4, 12}, Size{6, 14}, Size{8, 16}}) {
+    if (!GetParam().isLegal(size, GetParam().values.front()))
+      continue;
+    SCOPED_TRACE(testing::Message() << size);
+    Schedule schedule = example.instantiate(size, {.planCosts = *Costs::parse("transfer=0.5")});
+    expectNothingLost(schedule, compile(schedule), kTimes.fwd / 2, false);
+  }
 }
 
 TEST_P(Lowering, AtTheLargestSize) {
