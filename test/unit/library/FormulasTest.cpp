@@ -114,6 +114,56 @@ TEST(Formulas, ZbH1) {
   });
 }
 
+/// The bubble of every set of times up to 3 in the domain of the formula.
+void forTimesInDomain(const char *name, Size size, bool (*isInDomain)(const OpTimes &),
+                      const std::function<int64_t(const OpTimes &)> &bubble) {
+  Schedule schedule = Example(name).instantiate(size);
+  OpTimes times;
+  for (times.fwd = 1; times.fwd <= 3; ++times.fwd)
+    for (times.bwdInput = 1; times.bwdInput <= 3; ++times.bwdInput)
+      for (times.bwdWeight = 1; times.bwdWeight <= 3; ++times.bwdWeight) {
+        if (!isInDomain(times))
+          continue;
+        EXPECT_EQ(getMostIdle(measure(schedule, times)), bubble(times))
+            << name << " " << size << " " << times.fwd << times.bwdInput << times.bwdWeight;
+      }
+}
+
+TEST(Formulas, ZbH1WhereWeightHalvesAreNoLongerThanForwards) {
+  for (Size size : {Size{2, 4}, Size{4, 8}, Size{8, 20}, Size{16, 48}})
+    forTimesInDomain(
+        "zb-h1", size, [](const OpTimes &times) { return times.bwdWeight <= times.fwd; },
+        [&](const OpTimes &times) {
+          return (size.ranks - 1) * (times.fwd + times.bwdInput - times.bwdWeight);
+        });
+}
+
+/// (PP / 2 - 1)(F&B + B - 3W), and PP + 1 activations.
+TEST(Formulas, DualPipe) {
+  forEverySize("dualpipe", 0, [](Size size, const AsapResult &result) {
+    EXPECT_EQ(getMostIdle(result), 2 * int64_t(size.ranks / 2 - 1));
+    EXPECT_EQ(result.peak, Counts(size.ranks, size.ranks + 1));
+  });
+  forEverySize("dualpipev", 0, [](Size size, const AsapResult &result) {
+    EXPECT_EQ(getMostIdle(result), 2 * int64_t(size.ranks - 1));
+    EXPECT_EQ(result.peak, Counts(size.ranks, 2 * size.ranks + 1));
+  });
+}
+
+TEST(Formulas, DualPipeWhereForwardsAndInputHalvesTakeAsLongAndWeightHalvesNoLonger) {
+  auto isInDomain = [](const OpTimes &times) {
+    return times.fwd == times.bwdInput && times.bwdWeight <= times.fwd;
+  };
+  auto bubble = [](const OpTimes &times) {
+    return times.fwd + 2 * times.bwdInput - times.bwdWeight;
+  };
+  for (uint32_t half : {1, 2, 4, 8}) {
+    auto all = [&](const OpTimes &times) { return (half - 1) * bubble(times); };
+    forTimesInDomain("dualpipe", {2 * half, 6 * half}, isInDomain, all);
+    forTimesInDomain("dualpipev", {half, 3 * half}, isInDomain, all);
+  }
+}
+
 /// No rank waits between its first and its last op; 2P - 1 activations.
 TEST(Formulas, ZbH2) {
   forEverySize("zb-h2", 0, [](Size size, const AsapResult &result) {
