@@ -81,7 +81,7 @@ def test_program_on_the_terminal(tools):
 def test_emit_that_needs_a_schedule(tools, tmp_path):
     path = tmp_path / "x.mlir"
     path.write_text("module {}\n")
-    fails(tools.opt(path, "--emit=torch-csv"), "is not a .pipe file: this level of --emit starts from one")
+    fails(tools.opt(path, "--emit=torch-csv"), "is an MLIR module: this level of --emit starts from a schedule")
 
 
 def test_missing_file(tools):
@@ -140,6 +140,6 @@ def test_help_names_every_option_of_ours_and_no_code_generator(tools):
     done = tools.opt("--help")
     assert done.returncode == 0
     for option in ("--ranks", "--microbatches", "--param", "--schedule", "--forward-only", "--only-rank",
-                   "--plan-cost", "--spares", "--emit", "--pipe-assign-slots", "-o"):
+                   "--plan-cost", "--spares", "--emit", "--csv-dialect", "--legacy-csv", "--share", "--diff", "--pipe-assign-slots", "-o"):
         assert option in done.stdout
     assert "amdgpu" not in done.stdout

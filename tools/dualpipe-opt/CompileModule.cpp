@@ -67,9 +67,10 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
   return writeProgram(options.output, *program, context);
 }
 
-LogicalResult opt::compileModule(const DriverOptions &options, DialectRegistry &registry) {
+LogicalResult opt::compileModule(const DriverOptions &options, Input input,
+                                 DialectRegistry &registry) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
-  return compileInput(options.input, config, registry,
+  return compileInput(std::move(input), config, registry,
                       [&](llvm::SourceMgr &sources, MLIRContext &context) {
                         return compile(options, config, sources, context);
                       });

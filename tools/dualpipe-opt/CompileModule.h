@@ -12,7 +12,8 @@ namespace dualpipe::opt {
 
 /// Takes a module of `pipe.rank` ops of either phase, or of `stream.program` ops,
 /// to the level that `options.emit` names. Nothing is written on failure.
-llvm::LogicalResult compileModule(const DriverOptions &options, mlir::DialectRegistry &registry);
+llvm::LogicalResult compileModule(const DriverOptions &options, Input input,
+                                  mlir::DialectRegistry &registry);
 
 } // namespace dualpipe::opt
 

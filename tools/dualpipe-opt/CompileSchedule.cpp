@@ -1,7 +1,8 @@
-//===- CompileSchedule.cpp - from a `.pipe` file to any level ---------------===//
+//===- CompileSchedule.cpp - from a schedule to any level -----------------===//
 
 #include "CompileSchedule.h"
 #include "Input.h"
+#include "LoadSchedule.h"
 #include "Output.h"
 #include "RunPasses.h"
 
@@ -34,8 +35,11 @@ public:
   LogicalResult run();
 
 private:
-  /// Hands what was found to MLIR's diagnostic engine; fails where an error was among it.
-  LogicalResult report(const DiagnosticSink &sink, ArrayRef<std::string> files);
+  LogicalResult report(const DiagnosticSink &sink, ArrayRef<std::string> files) {
+    return reportFindings(sink, files, options.input, context);
+  }
+  LogicalResult printSyntax();
+  LogicalResult printProgram();
   LogicalResult emitFrom(const Schedule &schedule, const Timeline &timeline);
   LogicalResult emitModule(const Schedule &schedule, const Timeline &timeline);
   LogicalResult emitProgram(const Timeline &timeline);
@@ -48,20 +52,24 @@ private:
 
 } // namespace
 
-LogicalResult Compilation::report(const DiagnosticSink &sink, ArrayRef<std::string> files) {
-  auto toLocation = [&](SourceLoc loc) -> Location {
-    StringRef file = loc.file < files.size() ? StringRef(files[loc.file]) : options.input;
-    return FileLineColLoc::get(&context, file, loc.line, loc.column);
-  };
-  for (const dualpipe::Diagnostic &found : sink.diagnostics()) {
-    InFlightDiagnostic diagnostic = found.severity == Severity::Error
-                                        ? mlir::emitError(toLocation(found.loc))
-                                        : mlir::emitWarning(toLocation(found.loc));
-    diagnostic << found.message;
-    for (const dualpipe::Diagnostic::Note &note : found.notes)
-      diagnostic.attachNote(toLocation(note.loc)) << note.message;
-  }
-  return success(!sink.hasErrors());
+LogicalResult Compilation::printSyntax() {
+  DiagnosticSink syntax;
+  frontend::Module module =
+      frontend::parse(sources, sources.getMainFileID(), syntax, options.schedule.limits);
+  if (failed(report(syntax, module.getFiles())))
+    return failure();
+  return writeText(options.output, [&](raw_ostream &os) { module.print(os); });
+}
+
+/// A program as the module that it was written from.
+LogicalResult Compilation::printProgram() {
+  std::optional<program::Program> program = loadProgram(options, sources);
+  if (!program)
+    return failure();
+  OwningOpRef<ModuleOp> module = importProgram(*program, &context);
+  if (failed(runUserPasses(*module, config, Level::Streams)))
+    return failure();
+  return writeModule(options.output, *module, config);
 }
 
 LogicalResult Compilation::run() {
@@ -69,19 +77,13 @@ LogicalResult Compilation::run() {
                    options.emit == Emit::Dataflow || options.emit == Emit::Streams;
   if (!hasModule && failed(rejectUserPasses(context, config)))
     return failure();
-
-  DiagnosticSink syntax;
-  frontend::Module module =
-      frontend::parse(sources, sources.getMainFileID(), syntax, options.schedule.limits);
-  if (failed(report(syntax, module.getFiles())))
-    return failure();
   if (options.emit == Emit::Ast)
-    return writeText(options.output, [&](raw_ostream &os) { module.print(os); });
+    return printSyntax();
+  if (hasModule && options.inputKind == InputKind::Program)
+    return printProgram();
 
-  DiagnosticSink findings;
   Schedule schedule;
-  LogicalResult instantiated = frontend::instantiate(module, options.schedule, schedule, findings);
-  if (failed(report(findings, module.getFiles())) || failed(instantiated))
+  if (failed(loadSchedule(options, sources, context, schedule)))
     return failure();
 
   DiagnosticSink violations;
@@ -92,16 +94,24 @@ LogicalResult Compilation::run() {
                                        std::to_string(schedule.numRanks) + " ranks");
   if (Status status = schedule.planCosts.checkRange(schedule); !status)
     violations.error(schedule.loc, status.message());
+  bool isForTorch = options.emit == Emit::TorchCsv || options.emit == Emit::TorchCsvComms;
+  if (isForTorch && !violations.hasErrors())
+    warnWhatTorchCannotRun(schedule, violations);
   if (failed(report(violations, schedule.files)))
     return failure();
   if (options.emit == Emit::Pipe)
     return writeText(options.output, [&](raw_ostream &os) { os << printPipe(schedule); });
   if (options.emit == Emit::TorchCsv)
-    return writeText(options.output, [&](raw_ostream &os) { os << printTorchCsv(schedule); });
+    return writeText(options.output,
+                     [&](raw_ostream &os) { os << printTorchCsv(schedule, options.torchOutput); });
   return emitFrom(schedule, Timeline(index, schedule.planCosts));
 }
 
 LogicalResult Compilation::emitFrom(const Schedule &schedule, const Timeline &timeline) {
+  if (options.emit == Emit::TorchCsvComms)
+    return writeText(options.output, [&](raw_ostream &os) {
+      os << printTorchCsvComms(timeline, options.torchOutput);
+    });
   if (options.emit == Emit::Program)
     return emitProgram(timeline);
   return emitModule(schedule, timeline);
@@ -142,9 +152,10 @@ LogicalResult Compilation::emitProgram(const Timeline &timeline) {
   return writeProgram(options.output, *program, context);
 }
 
-LogicalResult opt::compileSchedule(const DriverOptions &options, DialectRegistry &registry) {
+LogicalResult opt::compileSchedule(const DriverOptions &options, Input input,
+                                   DialectRegistry &registry) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
-  return compileInput(options.input, config, registry,
+  return compileInput(std::move(input), config, registry,
                       [&](llvm::SourceMgr &sources, MLIRContext &context) {
                         // The user wrote no ops: the line of the file says more.
                         context.printOpOnDiagnostic(false);

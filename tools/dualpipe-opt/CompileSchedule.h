@@ -1,4 +1,4 @@
-//===- CompileSchedule.h - from a `.pipe` file to any level -----------------===//
+//===- CompileSchedule.h - from a schedule to any level --------------------===//
 
 #ifndef DUALPIPE_TOOLS_DUALPIPEOPT_COMPILESCHEDULE_H
 #define DUALPIPE_TOOLS_DUALPIPEOPT_COMPILESCHEDULE_H
@@ -10,11 +10,12 @@
 
 namespace dualpipe::opt {
 
-/// Compiles `options.input` and writes the wanted level to `options.output`.
-/// Findings are printed with the `.pipe` line, or checked against the
+/// Compiles an input that is no module and writes the wanted level to `options.output`.
+/// Findings are printed with the line of the input, or checked against the
 /// `expected-error` comments of the file under `--verify-diagnostics`. Nothing
 /// is written on failure.
-llvm::LogicalResult compileSchedule(const DriverOptions &options, mlir::DialectRegistry &registry);
+llvm::LogicalResult compileSchedule(const DriverOptions &options, Input input,
+                                    mlir::DialectRegistry &registry);
 
 } // namespace dualpipe::opt
 

@@ -1,16 +1,18 @@
 //===- Main.cpp - the schedule compiler -------------------------------------===//
 //
-// A `.pipe` file goes through the front end and the lowering to the level that
-// `--emit` or the ending of the output names. An `.mlir` file goes through
-// `mlir-opt` with our dialects and passes, or from wherever it stands to a level
-// further down.
+// A `.pipe` file or a schedule in PyTorch's grammar goes to order tables and through
+// the lowering to the level that `--emit` or the ending of the output names. An
+// `.mlir` file goes through `mlir-opt` with our dialects and passes, or from wherever
+// it stands to a level further down. A program is printed.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Main.h"
 #include "CompileModule.h"
 #include "CompileSchedule.h"
+#include "DiffSchedules.h"
 #include "FormatPipe.h"
+#include "Input.h"
 #include "Options.h"
 
 #include "dialects/Pipe/Pipe.h"
@@ -21,9 +23,11 @@
 #include "dualpipe/Transforms/Passes.h"
 
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace dualpipe;
@@ -33,8 +37,31 @@ static const char overview[] =
     "compiles pipeline-parallel training schedules\n\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 -o x.dpx      a program for the launcher\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=streams  what it will run, as text\n"
+    "  dualpipe-opt x.csv -o x.dpx                                    a schedule of PyTorch\n"
+    "  dualpipe-opt --diff x.pipe x.csv --ranks=8 --microbatches=20   do they run the same?\n"
     "  dualpipe-opt x.mlir --pipe-assign-slots                        single passes\n"
     "  dualpipe-opt x.pipe --format-pipe -o x.pipe                    the formatter\n\n";
+
+/// `mlir-opt` on an input that is open.
+static llvm::LogicalResult runMlirOpt(Input input, llvm::StringRef output,
+                                      mlir::DialectRegistry &registry) {
+  std::string error;
+  std::unique_ptr<llvm::ToolOutputFile> file = mlir::openOutputFile(output, &error);
+  if (!file) {
+    llvm::errs() << "dualpipe-opt: error: " << error << "\n";
+    return llvm::failure();
+  }
+  if (llvm::failed(mlir::MlirOptMain(file->os(), std::move(input.buffer), registry,
+                                     mlir::MlirOptMainConfig::createFromCLOptions())))
+    return llvm::failure();
+  file->keep();
+  return llvm::success();
+}
+
+static int complain(const std::string &message) {
+  llvm::errs() << "dualpipe-opt: error: " << message << "\n";
+  return 1;
+}
 
 int opt::main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
@@ -50,15 +77,25 @@ int opt::main(int argc, char **argv) {
   prepareCommandLine();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, overview, registry);
   Result<DriverOptions> options = readOptions(input, output);
-  if (!options) {
-    llvm::errs() << "dualpipe-opt: error: " << options.message() << "\n";
-    return 1;
-  }
+  if (!options)
+    return complain(options.message());
   if (options->formatPipe)
     return mlir::failed(formatPipe(*options));
-  if (options->inputIsSchedule())
-    return mlir::failed(compileSchedule(*options, registry));
+  mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::failed(mlir::MlirOptMain(argc, argv, input, output, registry));
+
+  Result<Input> opened = openInput(input);
+  if (!opened)
+    return complain(opened.message());
+  options->inputKind = opened->kind;
+  if (Status status = checkOptionsApply(*options); !status)
+    return complain(status.message());
+  if (options->isDiff())
+    return diffSchedules(*options, std::move(*opened), registry);
+  if (opened->kind != InputKind::Module)
+    return mlir::failed(compileSchedule(*options, std::move(*opened), registry));
   if (options->emit != Emit::Default)
-    return mlir::failed(compileModule(*options, registry));
-  return mlir::failed(mlir::MlirOptMain(argc, argv, input, output, registry));
+    return mlir::failed(compileModule(*options, std::move(*opened), registry));
+  return mlir::failed(runMlirOpt(std::move(*opened), output, registry));
 }

@@ -27,6 +27,23 @@ static cl::list<std::string> paramFlag("param", cl::cat(category), cl::value_des
                                        cl::desc("A further parameter of the schedule"));
 static cl::opt<std::string> scheduleFlag("schedule", cl::cat(category), cl::value_desc("NAME"),
                                          cl::desc("Which schedule of the file"));
+static cl::opt<TorchDialect> dialectFlag(
+    "csv-dialect", cl::cat(category), cl::init(TorchDialect::Auto),
+    cl::desc("What B means in the .csv file that is read"),
+    cl::values(clEnumValN(TorchDialect::Auto, "auto", "legacy where the file has a BW"),
+               clEnumValN(TorchDialect::Current, "current",
+                          "the full backward; I is the input half"),
+               clEnumValN(TorchDialect::Legacy, "legacy",
+                          "the input half, as in files of about 2024; BW is the full backward")));
+static cl::opt<bool> legacyOutputFlag("legacy-csv", cl::cat(category),
+                                      cl::desc("Write the older dialect: B for the input half, BW "
+                                               "for the full backward"));
+static cl::list<std::string>
+    shareFlag("share", cl::cat(category), cl::value_desc("0-3,4-7"),
+              cl::desc("Ranges of stages in a .csv file that hold the same weights"));
+static cl::opt<std::string> diffFlag("diff", cl::cat(category), cl::value_desc("OTHER"),
+                                     cl::desc("Compare the schedule with another one: "
+                                              "--diff A B, any of .pipe, .csv, .dpx"));
 static cl::opt<bool> forwardOnlyFlag("forward-only", cl::cat(category),
                                      cl::desc("Drop the backward: inference"));
 static cl::opt<std::string> onlyRankFlag("only-rank", cl::cat(category), cl::value_desc("R"),
@@ -45,6 +62,8 @@ static cl::opt<Emit> emitFlag(
                clEnumValN(Emit::Order, "order", "pipe dialect: ops and transfers in order"),
                clEnumValN(Emit::Pipe, "pipe", "an explicit .pipe program, op by op"),
                clEnumValN(Emit::TorchCsv, "torch-csv", "compute order in PyTorch's action grammar"),
+               clEnumValN(Emit::TorchCsvComms, "torch-csv-comms",
+                          "the same with sends and receives"),
                clEnumValN(Emit::Dataflow, "dataflow", "pipe dialect: with values"),
                clEnumValN(Emit::Streams, "streams", "stream dialect"),
                clEnumValN(Emit::Program, "program", "program file (binary)")));
@@ -58,8 +77,6 @@ void opt::prepareCommandLine() {
   cl::AddExtraVersionPrinter(
       [](llvm::raw_ostream &os) { os << "dualpipe-opt " DUALPIPE_VERSION "\n"; });
 }
-
-bool DriverOptions::inputIsSchedule() const { return llvm::StringRef(input).ends_with(".pipe"); }
 
 /// A number of an option, or the complaint. Nothing where the option is not given.
 static Status readNumber(const cl::opt<std::string> &option, std::optional<uint32_t> &number,
@@ -78,20 +95,88 @@ static Status readNumber(const cl::opt<std::string> &option, std::optional<uint3
                                      most ? fmt::format("to {}", *most) : "on"));
 }
 
-/// Options that say how to compile a schedule mean nothing for a module.
-static Status checkOptionsApply(const DriverOptions &options) {
-  if (options.inputIsSchedule())
-    return Status::success();
-  const cl::Option *ofSchedules[] = {&ranksFlag,    &microbatchesFlag, std::addressof(paramFlag),
-                                     &scheduleFlag, &forwardOnlyFlag,  &onlyRankFlag,
-                                     &planCostFlag};
-  for (const cl::Option *option : ofSchedules)
+/// Whether two inputs are compared, or one is compiled, an option must mean something for
+/// the kind of one of them.
+static Status rejectOptions(const DriverOptions &options,
+                            std::initializer_list<const cl::Option *> unused) {
+  for (const cl::Option *option : unused)
     if (option->getNumOccurrences() != 0)
-      return Status::failure(fmt::format("--{} does not apply: '{}' is not a .pipe file",
-                                         option->ArgStr.str(), options.input));
-  if (options.emit == Emit::Default && sparesFlag.getNumOccurrences() != 0)
+      return Status::failure(fmt::format("--{} does not apply: '{}' is {}", option->ArgStr.str(),
+                                         options.input, describe(options.inputKind)));
+  return Status::success();
+}
+
+/// The options that say how to compile mean nothing for an input that is compiled.
+static Status checkOptionsOfKind(const DriverOptions &options) {
+  const cl::Option *params = std::addressof(paramFlag), *share = std::addressof(shareFlag);
+  switch (options.inputKind) {
+  case InputKind::Schedule:
+    return rejectOptions(options, {&dialectFlag, share});
+  case InputKind::Csv:
+    return rejectOptions(options, {params, &scheduleFlag});
+  case InputKind::Program:
+    return rejectOptions(options,
+                         {&ranksFlag, &microbatchesFlag, params, &scheduleFlag, &forwardOnlyFlag,
+                          &onlyRankFlag, &planCostFlag, &sparesFlag, &dialectFlag, share});
+  case InputKind::Module:
+    return rejectOptions(options,
+                         {&ranksFlag, &microbatchesFlag, params, &scheduleFlag, &forwardOnlyFlag,
+                          &onlyRankFlag, &planCostFlag, &dialectFlag, share});
+  }
+  return Status::success();
+}
+
+/// What of `--emit` starts from the kind of the input.
+static Status checkLevel(const DriverOptions &options) {
+  bool isCsv = options.emit == Emit::TorchCsv || options.emit == Emit::TorchCsvComms;
+  if (legacyOutputFlag.getNumOccurrences() != 0 && !isCsv)
+    return Status::failure("--legacy-csv does not apply without --emit=torch-csv or "
+                           "torch-csv-comms, or an output .csv");
+  bool fromSchedule = options.emit == Emit::Order || options.emit == Emit::Pipe || isCsv;
+  if (options.inputKind == InputKind::Module && fromSchedule)
+    return Status::failure(fmt::format("'{}' is an MLIR module: this level of --emit starts from a "
+                                       "schedule",
+                                       options.input));
+  if (options.inputKind != InputKind::Schedule && options.emit == Emit::Ast)
+    return Status::failure(fmt::format("'{}' is {}: this level of --emit starts from a .pipe file",
+                                       options.input, describe(options.inputKind)));
+  bool isCompiled = options.emit == Emit::Order || options.emit == Emit::Dataflow ||
+                    options.emit == Emit::Program;
+  if (options.inputKind == InputKind::Program && isCompiled)
+    return Status::failure(fmt::format("'{}' is a compiled program: expected --emit=streams, "
+                                       "pipe, torch-csv or torch-csv-comms",
+                                       options.input));
+  return Status::success();
+}
+
+Status opt::checkOptionsApply(const DriverOptions &options) {
+  if (options.isDiff())
+    return Status::success();
+  if (Status status = checkOptionsOfKind(options); !status)
+    return status;
+  if (options.inputKind == InputKind::Module && options.emit == Emit::Default &&
+      sparesFlag.getNumOccurrences() != 0)
     return Status::failure("--spares does not apply without --emit or an output .dpx: give it to "
                            "the pass, --pipe-assign-slots=spares=N");
+  return checkLevel(options);
+}
+
+/// Options of the output, where two inputs are compared.
+static Status checkOptionsOfDiff() {
+  const cl::Option *ofOutput[] = {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag};
+  for (const cl::Option *option : ofOutput)
+    if (option->getNumOccurrences() != 0)
+      return Status::failure(fmt::format("--{} does not apply with --diff", option->ArgStr.str()));
+  return Status::success();
+}
+
+static Status readShares(TorchReadOptions &options) {
+  for (const std::string &text : shareFlag) {
+    Result<SharedStages> ranges = parseSharedStages(text);
+    if (!ranges)
+      return Status::failure("--share is " + ranges.message());
+    options.shared.push_back(*ranges);
+  }
   return Status::success();
 }
 
@@ -99,7 +184,9 @@ static Status checkOptionsApply(const DriverOptions &options) {
 static Status checkOptionsOfFormatter() {
   const cl::Option *ofCompiler[] = {&ranksFlag,    &microbatchesFlag, std::addressof(paramFlag),
                                     &scheduleFlag, &forwardOnlyFlag,  &onlyRankFlag,
-                                    &planCostFlag, &sparesFlag,       &emitFlag};
+                                    &planCostFlag, &sparesFlag,       &emitFlag,
+                                    &dialectFlag,  &legacyOutputFlag, std::addressof(shareFlag),
+                                    &diffFlag};
   for (const cl::Option *option : ofCompiler)
     if (option->getNumOccurrences() != 0)
       return Status::failure(
@@ -147,7 +234,16 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   options.schedule.schedule = scheduleFlag;
   options.schedule.forwardOnly = forwardOnlyFlag;
 
-  if (Status status = checkOptionsApply(options); !status)
+  options.diff = diffFlag;
+  options.torch.dialect = dialectFlag;
+  options.torchOutput.legacy = legacyOutputFlag;
+  if (diffFlag.getNumOccurrences() != 0 && options.diff.empty())
+    return Status::failure("--diff names no input to compare with: --diff A B");
+  if (options.isDiff() && options.diff == "-" && options.input == "-")
+    return Status::failure("--diff reads the standard input once: name one of the two inputs");
+  if (Status status = options.isDiff() ? checkOptionsOfDiff() : Status::success(); !status)
+    return status;
+  if (Status status = readShares(options.torch); !status)
     return status;
   if (Status status = readNumber(ranksFlag, options.schedule.ranks, 1); !status)
     return status;
@@ -168,10 +264,5 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   options.schedule.planCosts = *costs;
   if (options.emit == Emit::Program && options.outputIsStdout())
     return Status::failure("a program file is binary: name it with -o FILE.dpx");
-  bool needsSchedule = options.emit == Emit::Ast || options.emit == Emit::Order ||
-                       options.emit == Emit::Pipe || options.emit == Emit::TorchCsv;
-  if (needsSchedule && !options.inputIsSchedule())
-    return Status::failure(fmt::format(
-        "'{}' is not a .pipe file: this level of --emit starts from one", options.input));
   return options;
 }

@@ -3,8 +3,12 @@
 #ifndef DUALPIPE_TOOLS_DUALPIPEOPT_OPTIONS_H
 #define DUALPIPE_TOOLS_DUALPIPEOPT_OPTIONS_H
 
+#include "Input.h"
+
 #include "dualpipe/Frontend/Frontend.h"
 #include "dualpipe/Schedule/Costs.h"
+#include "dualpipe/Target/ReadTorchCsv.h"
+#include "dualpipe/Target/TorchCsv.h"
 
 #include <optional>
 #include <string>
@@ -18,6 +22,7 @@ enum class Emit {
   Order,
   Pipe,
   TorchCsv,
+  TorchCsvComms,
   Dataflow,
   Streams,
   Program,
@@ -25,6 +30,10 @@ enum class Emit {
 
 struct DriverOptions {
   std::string input, output;
+  /// Known once the input is open.
+  InputKind inputKind = InputKind::Module;
+  /// What to compare the input with; empty where nothing is compared.
+  std::string diff;
   Emit emit = Emit::Default;
   frontend::Options schedule;
   std::optional<uint32_t> onlyRank;
@@ -32,8 +41,11 @@ struct DriverOptions {
   uint32_t spares = 0;
   /// Lay out the input instead of compiling it.
   bool formatPipe = false;
+  /// How a schedule in PyTorch's grammar is read and written.
+  TorchReadOptions torch;
+  TorchWriteOptions torchOutput;
 
-  bool inputIsSchedule() const;
+  bool isDiff() const { return !diff.empty(); }
   bool outputIsStdout() const { return output == "-"; }
 };
 
@@ -44,6 +56,9 @@ void prepareCommandLine();
 /// Reads what the command line gave, after LLVM has parsed it. Fails with a
 /// message for the user.
 Result<DriverOptions> readOptions(std::string input, std::string output);
+
+/// Fails where what is asked for means nothing for the kind of the input.
+Status checkOptionsApply(const DriverOptions &options);
 
 } // namespace dualpipe::opt
 

@@ -51,7 +51,7 @@ inline llvm::LogicalResult rejectUserPasses(mlir::MLIRContext &context,
     return llvm::failure();
   if (pm.empty())
     return llvm::success();
-  llvm::errs() << "dualpipe-opt: error: passes do not apply to this output of a .pipe file: "
+  llvm::errs() << "dualpipe-opt: error: passes do not apply to this output of a schedule: "
                   "run them with --emit=order, dataflow or streams\n";
   return llvm::failure();
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <tuple>
 
 using namespace dualpipe;
 using namespace dualpipe::torch;
@@ -100,12 +101,60 @@ bool DialectResolver::run(TorchDialect dialect) {
                                          describe(*firstBW)));
     return false;
   }
+  std::string asWritten = describe(*firstBW);
   if (!rewriteLegacy(firstBW))
     return false;
-  sink.remark(firstBW->loc, fmt::format("{}: read as the older dialect, in which B is the input "
-                                        "half and BW the full backward",
-                                        describe(*firstBW)));
+  sink.remark(firstBW->loc, asWritten + ": read as the older dialect, in which B is the input half "
+                                        "and BW the full backward");
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Actions that stand twice, and those without a counterpart
+//===----------------------------------------------------------------------===//
+
+/// An action that does the same work as one before it, on whichever rank.
+static bool rejectDuplicates(const Actions &actions, DiagnosticSink &sink) {
+  std::vector<const Action *> all;
+  for (const std::vector<Action> &rank : actions)
+    for (const Action &action : rank)
+      if (isCompute(action.type) || isTransfer(action.type))
+        all.push_back(&action);
+  auto key = [](const Action *a) { return std::tie(a->type, a->stage, a->microbatch); };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Action *a, const Action *b) { return key(a) < key(b); });
+  constexpr size_t kMaxFindings = 20;
+  size_t found = 0;
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (key(all[i]) != key(all[i - 1]) || ++found > kMaxFindings)
+      continue;
+    sink.error(all[i]->loc, fmt::format("{}: the action stands a second time", describe(*all[i])))
+        .note(all[i - 1]->loc, fmt::format("{} is here", describe(*all[i - 1])));
+  }
+  if (found > kMaxFindings)
+    sink.error(all.front()->loc, fmt::format("{} more actions stand a second time and are not "
+                                             "shown",
+                                             found - kMaxFindings));
+  return found == 0;
+}
+
+/// Says once for each kind of action that has no counterpart here that it is left out.
+static void warnOfLeftOut(const Actions &actions, DiagnosticSink &sink) {
+  auto warn = [&](auto isMeant, const char *what, const char *why) {
+    size_t count = 0;
+    const Action *first = nullptr;
+    for (const std::vector<Action> &rank : actions)
+      for (const Action &action : rank)
+        if (isMeant(action.type) && count++ == 0)
+          first = &action;
+    if (first)
+      sink.warning(first->loc,
+                   fmt::format("{}: {} {} left out: {}", describe(*first), count, what, why));
+  };
+  warn([](ActionType t) { return t == ActionType::Unshard || t == ActionType::Reshard; },
+       "UNSHARD and RESHARD actions are", "parameters are not sharded here");
+  warn([](ActionType t) { return t == ActionType::ReduceGrad; }, "REDUCE_GRAD actions are",
+       "where gradients are summed follows from the copies of a stage");
 }
 
 //===----------------------------------------------------------------------===//
@@ -217,25 +266,6 @@ static void addAction(const Action &action, Schedule &schedule) {
                      action.stage, action.microbatch, loc);
 }
 
-/// Says once for each kind of action that has no counterpart here that it is left out.
-static void warnOfLeftOut(const Actions &actions, DiagnosticSink &sink) {
-  auto warn = [&](auto isMeant, const char *what, const char *why) {
-    size_t count = 0;
-    const Action *first = nullptr;
-    for (const std::vector<Action> &rank : actions)
-      for (const Action &action : rank)
-        if (isMeant(action.type) && count++ == 0)
-          first = &action;
-    if (first)
-      sink.warning(first->loc,
-                   fmt::format("{}: {} {} left out: {}", describe(*first), count, what, why));
-  };
-  warn([](ActionType t) { return t == ActionType::Unshard || t == ActionType::Reshard; },
-       "UNSHARD and RESHARD actions are", "parameters are not sharded here");
-  warn([](ActionType t) { return t == ActionType::ReduceGrad; }, "REDUCE_GRAD actions are",
-       "where gradients are summed follows from the copies of a stage");
-}
-
 static bool fillRanks(const Actions &actions, Schedule &schedule, DiagnosticSink &sink) {
   schedule.training = false;
   schedule.numRanks = uint32_t(actions.size());
@@ -271,6 +301,9 @@ bool dualpipe::readTorchCsv(std::string_view text, const TorchReadOptions &optio
     sink.error(result.loc, "the file is empty: expected one line for each rank");
     return false;
   }
+  if (!rejectDuplicates(actions, sink))
+    return false;
+  warnOfLeftOut(actions, sink);
 
   // 2. What they mean.
   if (!DialectResolver(actions, sink).run(options.dialect))
@@ -282,7 +315,6 @@ bool dualpipe::readTorchCsv(std::string_view text, const TorchReadOptions &optio
   // 3. The tables.
   if (!fillRanks(actions, result, sink) || !inferPipelines(actions, result, sink))
     return false;
-  warnOfLeftOut(actions, sink);
   if (!result.training)
     sink.remark(result.loc, "the file has no backward: forward only");
   schedule = std::move(result);
