@@ -134,6 +134,8 @@ static std::vector<Work> collectWork(const Schedule &schedule) {
 }
 
 static std::string describeWork(uint8_t ops) {
+  if (ops == 0)
+    return "nothing";
   std::string text;
   for (unsigned kind = 0; kind != Work::kFusedShift; ++kind) {
     bool isAlone = ops >> kind & 1, isFused = ops >> (kind + Work::kFusedShift) & 1;
@@ -145,26 +147,39 @@ static std::string describeWork(uint8_t ops) {
   return text;
 }
 
+/// Stages and micro-batches with the same difference are one line, at the first of them.
 void Comparison::compareWork() {
+  struct Difference {
+    Work ofA, ofB;
+    size_t count;
+  };
+  std::vector<Difference> differences;
+  auto note = [&](const Work &ofA, const Work &ofB) {
+    for (Difference &known : differences)
+      if (known.ofA.ops == ofA.ops && known.ofB.ops == ofB.ops) {
+        ++known.count;
+        return;
+      }
+    differences.push_back({ofA, ofB, 0});
+  };
+
   std::vector<Work> ofA = collectWork(a), ofB = collectWork(b);
   auto key = [](const Work &w) { return std::pair(w.stage, w.microbatch); };
-  auto report = [&](const Work &where, const std::string &inA, const std::string &inB) {
-    add("work", fmt::format("stage {}, micro-batch {}: {} in a, {} in b", where.stage,
-                            where.microbatch, inA, inB));
-  };
   size_t i = 0, j = 0;
   while (i != ofA.size() || j != ofB.size()) {
     bool onlyA = j == ofB.size() || (i != ofA.size() && key(ofA[i]) < key(ofB[j]));
     bool onlyB = i == ofA.size() || (j != ofB.size() && key(ofB[j]) < key(ofA[i]));
-    if (onlyA)
-      report(ofA[i], describeWork(ofA[i].ops), "nothing");
-    else if (onlyB)
-      report(ofB[j], "nothing", describeWork(ofB[j].ops));
-    else if (ofA[i].ops != ofB[j].ops)
-      report(ofA[i], describeWork(ofA[i].ops), describeWork(ofB[j].ops));
+    Work inA = onlyB ? Work{ofB[j].stage, ofB[j].microbatch, 0} : ofA[i];
+    Work inB = onlyA ? Work{ofA[i].stage, ofA[i].microbatch, 0} : ofB[j];
+    if (inA.ops != inB.ops)
+      note(inA, inB);
     i += !onlyB;
     j += !onlyA;
   }
+  for (const auto &[inA, inB, others] : differences)
+    add("work", fmt::format("stage {}, micro-batch {}{}: {} in a, {} in b", inA.stage,
+                            inA.microbatch, others ? fmt::format(" (and {} more)", others) : "",
+                            describeWork(inA.ops), describeWork(inB.ops)));
   closeKind("work");
 }
 

@@ -17,7 +17,7 @@ using namespace dualpipe::opt;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("Schedule options",
-                                   "What to compile from a .pipe file, and how far.");
+                                   "What to compile from a schedule, and how far.");
 
 static cl::opt<std::string> ranksFlag("ranks", cl::cat(category), cl::value_desc("N"),
                                       cl::desc("Number of ranks"));

@@ -41,7 +41,9 @@ StageCopies getStageCopies(const Schedule &schedule);
 
 class Timeline {
 public:
-  /// Lays the timeline. `index` must come from a check that found nothing.
+  /// Lays the timeline. `index` must come from a check that found nothing. Where the
+  /// schedule places its transfers itself, times are those of derived ones: they order the
+  /// computes and transfers of different ranks, never those of one.
   Timeline(const OpIndex &index, const Costs &costs);
 
   /// The list of one rank. Independent of other ranks' lists: may be called from

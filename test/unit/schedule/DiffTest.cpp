@@ -57,14 +57,20 @@ TEST(Diff, Placement) {
                "1"));
 }
 
+TEST(Diff, EqualDifferencesInWorkAreOneLine) {
+  EXPECT_THAT(diff("0F0,0B0,0F1,0B1,0F2,0B2\n", "0F0,0I0,0W0,0F1,0B1,0F2,0I2,0W2\n"),
+              Contains("work: stage 0, micro-batch 0 (and 1 more): fwd, bwd in a, fwd, bwd_input, "
+                       "bwd_weight in b"));
+}
+
 TEST(Diff, ManyDifferencesAreCounted) {
   std::string a, b;
-  for (int mb = 0; mb != 30; ++mb) {
-    std::string n = std::to_string(mb);
-    a += "0F" + n + ",0B" + n + ",";
-    b += "0F" + n + ",0I" + n + ",0W" + n + ",";
+  for (int rank = 0; rank != 30; ++rank) {
+    std::string n = std::to_string(rank);
+    a += n + "F0," + n + "F1," + n + "B0," + n + "B1\n";
+    b += n + "F0," + n + "F1," + n + "B1," + n + "B0\n";
   }
-  EXPECT_THAT(diff(a, b), Contains("work: 20 more differences"));
+  EXPECT_THAT(diff(a, b), Contains("order: 20 more differences"));
 }
 
 TEST(Diff, TransfersWhereBothPlaceThem) {

@@ -261,6 +261,33 @@ TEST(InferPipelines, ForwardOnly) {
 }
 
 //===----------------------------------------------------------------------===//
+// Any text
+//===----------------------------------------------------------------------===//
+
+const std::string kSample = "0F0,0SEND_F0,0RECV_B0,(0F1;0B0)OVERLAP_F_B,0SEND_F1,0RECV_B1,0I1,0W1\n"
+                            "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1BW1,1SEND_B1,1REDUCE_GRAD\n";
+
+TEST(ReadTorchCsv, EveryTruncationIsReadOrRejected) {
+  for (size_t size = 0; size != kSample.size(); ++size) {
+    ReadSchedule read(kSample.substr(0, size));
+    EXPECT_EQ(read.isRead, read.schedule.numRanks != 0);
+    if (!read.isRead)
+      EXPECT_TRUE(read.sink.hasErrors()) << size;
+  }
+}
+
+TEST(ReadTorchCsv, EveryChangedByteIsReadOrRejected) {
+  for (size_t place = 0; place != kSample.size(); ++place)
+    for (char byte : {'\0', '\xff', '0', '9', 'F', 'B', ',', ';', '(', ')', '\n', '\r', ' '}) {
+      std::string text = kSample;
+      text[place] = byte;
+      ReadSchedule read(text);
+      if (!read.isRead)
+        EXPECT_TRUE(read.sink.hasErrors()) << place;
+    }
+}
+
+//===----------------------------------------------------------------------===//
 // --share
 //===----------------------------------------------------------------------===//
 
