@@ -1,6 +1,7 @@
 //===- EvaluateGreedy.cpp - the rules of a section for each rank -----------===//
 
 #include "RunSections.h"
+#include "SuggestPlacement.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -70,8 +71,10 @@ void RulesOfRank::addChunk(const Expr &expr, std::vector<ChunkRef> &chunks) {
   if (Diagnostic *diagnostic = evaluator.error(
           expr.loc, "stage " + Twine(value.getStage()) + " of pipeline '" + info.name +
                         "' is on rank " + Twine(info.placement[value.getStage()]) +
-                        ", not on rank " + Twine(rank)))
+                        ", not on rank " + Twine(rank))) {
     diagnostic->note(info.loc, "'" + info.name + "' is declared here");
+    suggestPlacement(*diagnostic, world, info, value.getStage(), rank);
+  }
 }
 
 std::vector<ChunkRef> RulesOfRank::evaluateChunks(const OpPattern &pattern) {

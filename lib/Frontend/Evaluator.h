@@ -31,6 +31,7 @@ struct PipelineInfo {
   /// `down`, `down(2)`
   std::string name;
   SourceLoc loc;
+  SourceLoc placementLoc;
   uint32_t numStages = 0;
   uint32_t numMicrobatches = 0;
   uint32_t firstStage = 0;
@@ -62,6 +63,8 @@ struct World {
   bool training = true;
   uint32_t numRanks = 0;
   uint32_t numMicrobatches = 0;
+  /// What the schedule calls its number of ranks.
+  llvm::StringRef ranksName;
   std::vector<PipelineInfo> pipelines;
   std::vector<FamilyInfo> families;
   /// Stages of all pipelines, those that share weights counted once. 0 until they are numbered.

@@ -1,6 +1,7 @@
 //===- ExecuteOps.cpp - ops take their micro-batches -----------------------===//
 
 #include "RankInterpreter.h"
+#include "SuggestPlacement.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -120,8 +121,10 @@ RankInterpreter::Chunk *RankInterpreter::getChunk(uint32_t pipeline, uint32_t st
     return &chunks[firstChunk[pipeline] + info.ordinal[stage]];
   if (Diagnostic *diagnostic =
           error(loc, "stage " + Twine(stage) + " of pipeline '" + info.name + "' is on rank " +
-                         Twine(info.placement[stage]) + ", not on rank " + Twine(*rank)))
+                         Twine(info.placement[stage]) + ", not on rank " + Twine(*rank))) {
     diagnostic->note(info.loc, "'" + info.name + "' is declared here");
+    suggestPlacement(*diagnostic, world, info, stage, *rank);
+  }
   return nullptr;
 }
 

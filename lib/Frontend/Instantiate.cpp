@@ -194,6 +194,9 @@ bool Instantiation::setUp() {
   world.training = !options.forwardOnly;
   world.numRanks = sizes.ranks;
   world.numMicrobatches = sizes.microbatches;
+  for (const ParamDecl &param : schedule->params)
+    if (param.kind == ParamDecl::Kind::Ranks)
+      world.ranksName = param.binding.name;
   evaluator = std::make_unique<Evaluator>(world, schedule->numSlots);
   bindParameters(*evaluator, *schedule, sizes, &params);
   setUpSchedule(world, *evaluator, *schedule, sizes);

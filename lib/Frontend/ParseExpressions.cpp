@@ -84,6 +84,10 @@ Expr *Parser::parseExpr() {
 Expr *Parser::parseBinary(unsigned minPrecedence) {
   Expr *lhs = parseUnary();
   while (lhs && continues()) {
+    if (at(TokenKind::Assign)) {
+      error(token.loc, "'=' does not compare; use '=='");
+      return nullptr;
+    }
     std::optional<OperatorInfo> info = getOperator(token.kind);
     if (!info || info->precedence < minPrecedence)
       return lhs;

@@ -305,6 +305,10 @@ Stmt *Parser::parseCallStatement() {
   Token name = token;
   stmt->callee = name.spelling;
   advance();
+  if (at(TokenKind::Assign) && continues()) {
+    error(token.loc, "there is no assignment; a 'let' gives a new name a value");
+    return nullptr;
+  }
   if (!at(TokenKind::LeftParen) || !continues()) {
     llvm::StringRef keyword = suggestKeyword(name.spelling);
     error(name.loc, "expected a statement, got '" + name.spelling.str() + "'" +

@@ -157,6 +157,7 @@ uint32_t SetUp::addPipeline(const PipelineItem &pipeline, std::string name) {
   PipelineInfo &info = world.pipelines.emplace_back();
   info.name = std::move(name);
   info.loc = pipeline.name.loc;
+  info.placementLoc = pipeline.placement->loc;
   sharedWith.push_back(number);
   return number;
 }

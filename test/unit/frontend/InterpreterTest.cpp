@@ -208,11 +208,36 @@ TEST(InterpreterFaults, Operands) {
                                                   "the condition of 'split', got an integer\n");
   expectFindings("if r == 0 { fwd p.stage(1) }",
                  "main.pipe:5:18: error: stage 1 of pipeline 'p' is on rank 1, not on rank 0\n"
-                 "  main.pipe:3:12: note: 'p' is declared here\n");
+                 "  main.pipe:3:12: note: 'p' is declared here\n"
+                 "  main.pipe:3:57: note: 'place s -> P - 1 - s' would put stage 1 on rank 0\n");
   expectFindings("if r == 0 { fwd p[1] }",
                  "main.pipe:5:18: error: rank 0 has no chunk 1 of pipeline 'p'; it holds 1 stage "
                  "of it\n"
                  "  main.pipe:3:12: note: 'p' is declared here\n");
+}
+
+TEST(InterpreterFaults, TellWhichPlacementWouldDo) {
+  auto getFindings = [](const std::string &stages, const std::string &stage) {
+    return compile("pipe 1\nschedule s(ranks N, microbatches M) {\n"
+                   "  pipeline p { stages " +
+                       stages +
+                       "; microbatches M; place s -> 1 }\n  rank r { if r == 0 { fwd p.stage(" +
+                       stage + ") } }\n}\n",
+                   sized(3, 2))
+        .findings;
+  };
+  auto expectHint = [&](const std::string &stages, const std::string &stage,
+                        const std::string &hint) {
+    std::string findings = getFindings(stages, stage);
+    EXPECT_NE(findings.find("note: '" + hint + "' would put stage " + stage + " on rank 0\n"),
+              std::string::npos)
+        << findings;
+  };
+  expectHint("N", "0", "place s -> s");
+  expectHint("N", "2", "place s -> N - 1 - s");
+  expectHint("2 * N", "3", "place s -> s mod N");
+  expectHint("2 * N", "5", "place s -> if s < N then s else 2 * N - 1 - s");
+  EXPECT_EQ(getFindings("N", "1").find("would put"), std::string::npos);
 }
 
 TEST(InterpreterFaults, BareNamesMeanTheOnlyChunk) {

@@ -146,6 +146,8 @@ TEST(Syntax, Statements) {
   expectError("share a, b", "expected a statement, got 'share'");
   expectError("bwd_wieght", "expected a statement, got 'bwd_wieght'; did you mean 'bwd_weight'?");
   expectError("frobnicate", "expected a statement, got 'frobnicate'");
+  expectError("x = 3", "there is no assignment; a 'let' gives a new name a value");
+  expectError("if r = 0 { fwd p }", "'=' does not compare; use '=='");
   expectError("fwd p split (true)", "only 'bwd' can be split, not 'fwd'");
   expectError("bwd p split true", "expected '(' after 'split', got 'true'");
   expectError("bwd p @ ", "expected an expression, got '}'");
