@@ -209,7 +209,9 @@ TEST(Rules, FuseWhatIsReady) {
 TEST(Rules, TellWhyTheyAreStuck) {
   Outcome run = compileItems("greedy { prefer fwd, bwd_input\nlimit fwd..bwd_weight <= 2 }", 1);
   EXPECT_EQ(run.numErrors, 1u);
-  EXPECT_NE(run.findings.find("the rules of 'greedy' get stuck: no rank can go on"), std::string::npos) << run.findings;
+  EXPECT_NE(run.findings.find("the rules of 'greedy' get stuck: no rank can go on"),
+            std::string::npos)
+      << run.findings;
 }
 
 TEST(Rules, Syntax) {
