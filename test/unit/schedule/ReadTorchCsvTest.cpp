@@ -271,8 +271,7 @@ TEST(ReadTorchCsv, EveryTruncationIsReadOrRejected) {
   for (size_t size = 0; size != kSample.size(); ++size) {
     ReadSchedule read(kSample.substr(0, size));
     EXPECT_EQ(read.isRead, read.schedule.numRanks != 0);
-    if (!read.isRead)
-      EXPECT_TRUE(read.sink.hasErrors()) << size;
+    EXPECT_TRUE(read.isRead || read.sink.hasErrors()) << size;
   }
 }
 
@@ -282,8 +281,7 @@ TEST(ReadTorchCsv, EveryChangedByteIsReadOrRejected) {
       std::string text = kSample;
       text[place] = byte;
       ReadSchedule read(text);
-      if (!read.isRead)
-        EXPECT_TRUE(read.sink.hasErrors()) << place;
+      EXPECT_TRUE(read.isRead || read.sink.hasErrors()) << place;
     }
 }
 
