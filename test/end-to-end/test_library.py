@@ -58,6 +58,16 @@ def test_check_with_a_parameter(tools, schedule, ranks, count, param):
     check(tools, schedule, ranks, count, f"--param={param}")
 
 
+@pytest.mark.parametrize("schedule", SIZES)
+def test_same_input_same_bytes(tools, tmp_path, schedule):
+    outputs = []
+    for name in ("a.dpx", "b.dpx"):
+        done = tools.opt(EXAMPLES / f"{schedule}.pipe", "--ranks=4", "--microbatches=12", "-o", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        outputs.append((tmp_path / name).read_bytes())
+    assert outputs[0] == outputs[1]
+
+
 def test_an_illegal_size_names_the_nearest_legal_ones(tools):
     done = tools.opt(EXAMPLES / "chimera.pipe", "--ranks=6", "--microbatches=8", "--param=pairs=2",
                      "--emit=torch-csv")

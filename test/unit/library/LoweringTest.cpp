@@ -60,12 +60,12 @@ protected:
     costs.compute = [&](uint32_t, const program::Launch *first, size_t count) {
       int64_t sum = 0;
       for (size_t i = 0; i != count; ++i)
-        sum += kTimes.get(toKind(first[i].function));
+        sum += times.get(toKind(first[i].function));
       return sum;
     };
     WalkResult walked = ProgramWalk(program, costs).run();
     EXPECT_EQ(walked.stuck, "");
-    EXPECT_EQ(walked.makespan, measure(schedule, kTimes, latency, occupies).makespan);
+    EXPECT_EQ(walked.makespan, measure(schedule, times, latency, occupies).makespan);
   }
 
   /// Planned with free transfers, run with transfers of each of `latencies`, one at a time on a
@@ -76,7 +76,7 @@ protected:
       expectNothingLost(schedule, program, latency, true);
   }
 
-  static constexpr OpTimes kTimes{.fwd = 2, .bwdInput = 2, .bwdWeight = 2};
+  OpTimes times{.fwd = 2, .bwdInput = 2, .bwdWeight = 2}; ///< those of the program when it runs
   Example example{GetParam().name};
   mlir::MLIRContext context;
 };
@@ -105,7 +105,23 @@ TEST_P(Lowering, TakesTheTimeOfTheOrderWithAPlannedLatency) {
       continue;
     SCOPED_TRACE(testing::Message() << size);
     Schedule schedule = example.instantiate(size, {.planCosts = *Costs::parse("transfer=0.5")});
-    expectNothingLost(schedule, compile(schedule), kTimes.fwd / 2, false);
+    expectNothingLost(schedule, compile(schedule), times.fwd / 2, false);
+  }
+}
+
+TEST_P(Lowering, TakesTheTimeOfTheOrderWhenTimesDifferFromThePlannedOnes) {
+  for (Size size : {Size{4, 12}, Size{6, 14}}) {
+    if (!GetParam().isLegal(size, GetParam().values.front()))
+      continue;
+    Schedule schedule = example.instantiate(size);
+    program::Program program = compile(schedule);
+    for (OpTimes differing : {OpTimes{2, 3, 1}, OpTimes{4, 2, 2}, OpTimes{2, 6, 5}})
+      for (int64_t latency : {int64_t(1), 2 * differing.fwd}) {
+        SCOPED_TRACE(testing::Message()
+                     << size << " " << differing.fwd << differing.bwdInput << differing.bwdWeight);
+        times = differing;
+        expectNothingLost(schedule, program, latency, true);
+      }
   }
 }
 

@@ -38,6 +38,38 @@ TEST(Library, HasEveryFile) {
   EXPECT_EQ(files, entries);
 }
 
+TEST(Library, SaysWhatIsIllegal) {
+  struct Case {
+    const char *name;
+    Size size;
+    std::optional<int64_t> value;
+    const char *message;
+  };
+  const Case cases[] = {
+      {"chimera", {4, 8}, 0, "schedule 'chimera' needs at least 1 pair of pipelines, got 0"},
+      {"chimera", {6, 8}, 2, "schedule 'chimera' needs a multiple of 4 ranks, got 6"},
+      {"chimera",
+       {4, 1},
+       1,
+       "schedule 'chimera' needs a micro-batch for each of 2 pipelines, got 1"},
+      {"dualpipev", {4, 7}, {}, "schedule 'dualpipev' needs at least 8 micro-batches, got 7"},
+      {"hanayo", {4, 8}, 0, "schedule 'hanayo' needs at least 1 chunk on each rank, got 0"},
+      {"interleaved",
+       {4, 8},
+       -1,
+       "schedule 'interleaved' needs at least 1 chunk on each rank, got -1"},
+      {"looped-bfs", {4, 8}, 0, "schedule 'looped_bfs' needs at least 1 chunk on each rank, got 0"},
+      {"seq1f1b", {4, 8}, 0, "schedule 'seq1f1b' needs at least 1 slice of a sequence, got 0"},
+      {"seq1f1b", {4, 8}, 3, "schedule 'seq1f1b' needs whole sequences of 3 slices, got 8 slices"},
+  };
+  for (const Case &illegal : cases) {
+    DiagnosticSink sink;
+    EXPECT_FALSE(Example(illegal.name).instantiate(illegal.size, {.value = illegal.value}, sink));
+    ASSERT_EQ(sink.diagnostics().size(), 1u) << describe(sink);
+    EXPECT_EQ(sink.diagnostics().front().message, illegal.message);
+  }
+}
+
 class Sweep : public testing::TestWithParam<Entry> {
 protected:
   void expectLegal(Size size, const Example::Options &options) {
