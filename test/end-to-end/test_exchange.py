@@ -65,6 +65,17 @@ def test_published_orders_compile_and_run(tools, tmp_path, file):
     assert "equal" in done.stdout or "same" in done.stdout or "bit" in done.stdout
 
 
+@pytest.mark.parametrize("file", ["dualpipe-r4-m10.csv", "peer-vhalf-r4-m8.csv"])
+@pytest.mark.parametrize("form", ["torch-csv", "torch-csv-comms"])
+def test_as_an_explicit_program(tools, tmp_path, file, form):
+    """`.csv → .pipe → .csv` keeps every cell, transfers by hand among them."""
+    good(tools.opt(REFERENCE / file, f"--emit={form}", "-o", tmp_path / "x.csv"))
+    good(tools.opt(tmp_path / "x.csv", "--emit=pipe", "-o", tmp_path / "x.pipe"))
+    ranks, count = re.search(r"r(\d+)-m(\d+)", file).groups()
+    again = good(tools.opt(tmp_path / "x.pipe", f"--ranks={ranks}", f"--microbatches={count}", f"--emit={form}"))
+    assert again.stdout == (tmp_path / "x.csv").read_text()
+
+
 def test_the_older_dialect_there_and_back(tools, tmp_path):
     reference = REFERENCE / "dualpipev-r4-m10.csv"
     good(tools.opt(reference, "--legacy-csv", "-o", tmp_path / "old.csv"))
