@@ -205,7 +205,7 @@ TEST(Formulas, VMin) {
     EXPECT_LE(getHighestPeak(result), 2 * ((size.ranks + 4) / 3));
     if (size.ranks < 3 || size.microbatches < size.ranks)
       return;
-    EXPECT_EQ(getMostIdle(result), 4 * int64_t(size.ranks) - 5 + (size.ranks % 3 == 0 ? 2 : 0));
+    EXPECT_EQ(getMostIdle(result), 4 * int64_t(size.ranks) - 5 - (size.ranks % 3 == 0 ? 2 : 0));
     EXPECT_EQ(getHighestPeak(result), 2 * ((size.ranks + 4) / 3));
   });
 }
