@@ -209,7 +209,7 @@ TEST(InterpreterFaults, Operands) {
   expectFindings("if r == 0 { fwd p.stage(1) }",
                  "main.pipe:5:18: error: stage 1 of pipeline 'p' is on rank 1, not on rank 0\n"
                  "  main.pipe:3:12: note: 'p' is declared here\n"
-                 "  main.pipe:3:57: note: 'place s -> P - 1 - s' would put stage 1 on rank 0\n");
+                 "  main.pipe:3:53: note: 'place s -> P - 1 - s' would put stage 1 on rank 0\n");
   expectFindings("if r == 0 { fwd p[1] }",
                  "main.pipe:5:18: error: rank 0 has no chunk 1 of pipeline 'p'; it holds 1 stage "
                  "of it\n"
