@@ -169,15 +169,13 @@ TEST(Timelines, Syntax) {
 }
 
 TEST(Timelines, TimesMeanNothingInAProgram) {
-  const std::string text = " has a meaning in a timeline only; ";
-  expectError("rank r { fwd p at 3 }", "'at'" + text +
-                                           "the ops of a rank run in the order of the "
-                                           "text");
-  expectError("rank r { fused { fwd p; fwd p } at 3 }",
-              "'at'" + text + "the ops of a rank run in the order of the text");
-  expectError("rank r { bwd_weight p @ 0 in gaps }",
-              "'in gaps'" + text + "the ops of a rank run in the order of the text");
-  expectError("rank r { every 3 as i { } }", "'every'" + text + "use 'repeat' or 'for'");
+  const std::string text =
+      " has a meaning in a timeline only; the ops of a rank run in the order of the text";
+  expectError("rank r { fwd p at 3 }", "'at'" + text);
+  expectError("rank r { fused { fwd p; fwd p } at 3 }", "'at'" + text);
+  expectError("rank r { bwd_weight p @ 0 in gaps }", "'in gaps'" + text);
+  expectError("rank r { every 3 as i { } }",
+              "'every' has a meaning in a timeline only; use 'repeat' or 'for'");
 }
 
 //===----------------------------------------------------------------------===//

@@ -256,6 +256,13 @@ TEST(Syntax, Definitions) {
   expect("g()", "main.pipe:6:12: error: 'g' takes 1 argument, got 0\n"
                 "  main.pipe:3:5: note: it is defined here\n");
   expect("let y = fa(1)", "main.pipe:6:20: error: unknown definition 'fa'\n");
+  std::string near = "pipe 1\ndef depth(x) = x\n" + rest;
+  near.replace(near.find("BODY"), 4, "let y = dpth(1)");
+  expectFindings(near, "main.pipe:5:20: error: unknown definition 'dpth'; did you mean 'depth'?\n"
+                       "  main.pipe:2:5: note: 'depth' is defined here\n");
+  expectFindings(programOf("let x = (1\nfwd p"),
+                 "main.pipe:6:1: error: expected ',' or ')', got 'fwd'\n"
+                 "  main.pipe:5:9: note: to match this '('\n");
 }
 
 TEST(Syntax, NamesAreDeclaredOnce) {

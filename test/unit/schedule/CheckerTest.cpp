@@ -54,6 +54,8 @@ TEST(Checker, S1ForwardTwiceNamesBothPlaces) {
 TEST(Checker, S1WrongRank) {
   EXPECT_THAT(messages(twoRanks({"0F0 0F1 1F0 0B0 0B1", "1F1 1B0 1B1"})),
               HasSubstr("S1: rank 0: fwd of stage 1, micro-batch 0 belongs on rank 1\n"));
+  std::vector<Diagnostic> found = check(twoRanks({"0F0 0F1 1F0 0B0 0B1", "1F1 1B0 1B1"}));
+  EXPECT_EQ(found[0].notes.at(0).message, "'main' places its stages here");
 }
 
 TEST(Checker, S1UnknownStageOrMicrobatch) {
@@ -114,12 +116,16 @@ TEST(Checker, S3BackwardBeforeForward) {
 TEST(Checker, S3WeightHalfBeforeInputHalf) {
   EXPECT_EQ(messages(twoRanks({"0F0 0F1 0B0 0W1 0I1", "1F0 1B0 1F1 1B1"})),
             "S3: rank 0: bwd_weight of stage 0, micro-batch 1 stands before its input half\n");
+  std::vector<Diagnostic> found = check(twoRanks({"0F0 0F1 0B0 0W1 0I1", "1F0 1B0 1F1 1B1"}));
+  EXPECT_EQ(found[0].notes.at(0).message, "its input half is here");
 }
 
 TEST(Checker, S3FusedMembersOfOneMicrobatch) {
   EXPECT_EQ(messages(twoRanks({"0F0 0F1 0B0 0B1", "1F0 1B0 (1F1;1B1)"})),
             "S3: rank 1: fwd of stage 1, micro-batch 1 and bwd of stage 1, micro-batch 1 cannot be "
             "fused: both work on the same micro-batch of one stage\n");
+  std::vector<Diagnostic> found = check(twoRanks({"0F0 0F1 0B0 0B1", "1F0 1B0 (1F1;1B1)"}));
+  EXPECT_EQ(found[0].notes.at(0).message, "the other member is here");
 }
 
 TEST(Checker, S3FusedMembersThatFeedEachOther) {
