@@ -224,7 +224,9 @@ bool Sections::runTimeline(const TimelineItem &timeline) {
   interpreter.run(timeline);
   if (!moveFindings(interpreter.getFindings(), sink))
     return false;
-  appendByTime(running, interpreter.takeOps());
+  // Times are stated for the schedule's own costs: other ones on the command line are no reason
+  // to give its weight halves other places.
+  appendByTime(running, interpreter.takeOps(), world.costs);
   return true;
 }
 

@@ -126,11 +126,12 @@ void RankBuilder::build() {
     push(*half, RankOrder::kAlone);
 }
 
-void dualpipe::appendByTime(Schedule &schedule, const std::vector<TimedOp> &ops) {
+void dualpipe::appendByTime(Schedule &schedule, const std::vector<TimedOp> &ops,
+                            const Costs &costs) {
   std::vector<RankBuilder> builders;
   builders.reserve(schedule.numRanks);
   for (RankOrder &order : schedule.ranks)
-    builders.emplace_back(schedule.planCosts, order);
+    builders.emplace_back(costs, order);
   for (const TimedOp &op : ops) {
     if (op.inGaps)
       builders[op.rank].addHalf(op);

@@ -38,12 +38,12 @@ struct TimedOp {
 /// Appends `ops` to the orders of `schedule`: on each rank by time, at one time in the order of
 /// `ops`.
 ///
-/// An op takes as long as `schedule.planCosts` say. A weight half that goes in gaps stands at the
-/// first place after its input half where it fits between the end of one op and the
-/// time of the next; of several that fit, the one whose input half comes first in the order. Those
-/// that fit nowhere stand at the end. So where the times leave room for all that they state, weight
-/// halves in gaps delay nothing.
-void appendByTime(Schedule &schedule, const std::vector<TimedOp> &ops);
+/// An op takes as long as `costs` say, which are those that the times were stated for. A weight
+/// half that goes in gaps stands at the first place after its input half where it fits between the
+/// end of one op and the time of the next; of several that fit, the one whose input half comes
+/// first in the order. Those that fit nowhere stand at the end. So where the times leave room for
+/// all that they state, weight halves in gaps delay nothing.
+void appendByTime(Schedule &schedule, const std::vector<TimedOp> &ops, const Costs &costs);
 
 } // namespace dualpipe
 

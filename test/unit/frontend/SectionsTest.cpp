@@ -119,6 +119,18 @@ TEST(Timelines, WeightHalvesFillTheGapsOfTheStatedTimes) {
             "0F0,0F1,0F2,0I0,0I1,0I2,0W0,0W1,0W2\n");
 }
 
+TEST(Timelines, KeepToTheCostsThatTheyWereStatedFor) {
+  Options options = sized(2, 6);
+  std::string text = scheduleOf("cost { bwd_weight 2 }\ntimeline { every 6 as i { for s in 0..P {\n"
+                                "fwd p.stage(s) @ i at s; bwd_input p.stage(s) @ i at 2 * P - s\n"
+                                "bwd_weight p.stage(s) @ i in gaps } } }");
+  std::string planned = formatOrders(compile(text, options).schedule);
+  EXPECT_NE(planned, "");
+  options.planCosts.of(OpKind::Forward).common = 18'500'000;
+  options.planCosts.of(OpKind::BackwardWeight).common = 9'300'000;
+  EXPECT_EQ(formatOrders(compile(text, options).schedule), planned);
+}
+
 TEST(Timelines, Faults) {
   auto expectFault = [](const std::string &body, const std::string &message) {
     expectError("timeline { " + body + " }", message);
