@@ -151,6 +151,7 @@ void RulesOfRank::add(const GreedyClause &clause) {
 GreedyRules frontend::evaluateGreedy(const World &world, Evaluator &evaluator,
                                      const GreedyItem &greedy, const LocationTable &locations) {
   GreedyRules rules;
+  rules.loc = greedy.loc;
   for (uint32_t rank = 0; rank != world.numRanks && !evaluator.isStopped(); ++rank) {
     evaluator.setRank(rank);
     RulesOfRank ofRank(world, evaluator, locations, rank);

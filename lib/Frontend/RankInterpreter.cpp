@@ -52,36 +52,45 @@ void RankInterpreter::run(const RankItem &program) {
 
 void RankInterpreter::goOn() {
   numOps = order.size() + order.transfers.size();
+  // Of each chunk and micro-batch the pending weight half.
+  std::vector<std::vector<uint32_t>> pendingOf;
   for (Chunk &chunk : chunks) {
     uint32_t count = world.pipelines[chunk.pipeline].numMicrobatches;
     chunk.forwardDone.resize(count);
     chunk.backwardDone.resize(count);
+    for (std::vector<bool> &done : chunk.transferDone)
+      done.resize(count);
+    pendingOf.emplace_back(count, kNone);
   }
   for (size_t op = 0; op != order.size(); ++op) {
-    markDone(op);
+    markDone(op, pendingOf);
     if (order.group[op] != RankOrder::kAlone)
       nextGroup = std::max(nextGroup, order.group[op] + 1);
   }
+  for (const RankOrder::Transfer &transfer : order.transfers)
+    markDone(transfer);
 }
 
-RankInterpreter::Chunk &RankInterpreter::findChunk(uint32_t globalStage,
-                                                   uint32_t globalMicrobatch) {
-  size_t number = 0;
-  while (globalMicrobatch - world.pipelines[number].firstMicrobatch >=
-         world.pipelines[number].numMicrobatches)
-    ++number;
-  const PipelineInfo &pipeline = world.pipelines[number];
-  return chunks[firstChunk[number] + pipeline.ordinal[globalStage - pipeline.firstStage]];
+size_t RankInterpreter::findChunk(uint32_t globalStage, uint32_t globalMicrobatch) const {
+  auto startsAfter = [](uint32_t mb, const PipelineInfo &p) { return mb < p.firstMicrobatch; };
+  auto after = std::upper_bound(world.pipelines.begin(), world.pipelines.end(), globalMicrobatch,
+                                startsAfter);
+  const PipelineInfo &pipeline = *std::prev(after);
+  return firstChunk[&pipeline - world.pipelines.data()] +
+         pipeline.ordinal[globalStage - pipeline.firstStage];
 }
 
-void RankInterpreter::markDone(size_t op) {
-  Chunk &chunk = findChunk(order.stage[op], order.microbatch[op]);
+void RankInterpreter::markDone(size_t op, std::vector<std::vector<uint32_t>> &pendingOf) {
+  size_t number = findChunk(order.stage[op], order.microbatch[op]);
+  Chunk &chunk = chunks[number];
   uint32_t microbatch = order.microbatch[op] - world.pipelines[chunk.pipeline].firstMicrobatch;
+  uint32_t &half = pendingOf[number][microbatch];
   switch (order.kind[op]) {
   case OpKind::Forward:
     chunk.forwardDone[microbatch] = true;
     return;
   case OpKind::BackwardInput:
+    half = pending.size();
     addPending(chunk, microbatch);
     chunk.backwardDone[microbatch] = true;
     return;
@@ -89,14 +98,17 @@ void RankInterpreter::markDone(size_t op) {
     chunk.backwardDone[microbatch] = true;
     return;
   case OpKind::BackwardWeight:
-    for (uint32_t at = chunk.firstPending; at != kNone; at = pending[at].next)
-      if (pending[at].microbatch == microbatch)
-        pending[at].done = true;
-    // Most halves are taken in the order in which they came.
-    while (chunk.firstPending != kNone && pending[chunk.firstPending].done)
-      chunk.firstPending = pending[chunk.firstPending].next;
+    if (half != kNone)
+      pending[half].done = true;
     return;
   }
+}
+
+void RankInterpreter::markDone(const RankOrder::Transfer &transfer) {
+  Chunk &chunk = chunks[findChunk(transfer.stage, transfer.microbatch)];
+  unsigned kind = getTransferKind(transfer.isSend, transfer.isGrad);
+  chunk.transferDone[kind][transfer.microbatch - world.pipelines[chunk.pipeline].firstMicrobatch] =
+      true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,8 +175,11 @@ void RankInterpreter::executeTransfer(const TransferStmt &transfer) {
 std::optional<uint32_t> RankInterpreter::takeTransfer(const TransferStmt &transfer, Chunk &chunk) {
   if (transfer.microbatch)
     return nameMicrobatch(*transfer.microbatch, chunk);
-  unsigned kind = unsigned(transfer.isSend) * 2 + unsigned(transfer.isGrad);
+  unsigned kind = getTransferKind(transfer.isSend, transfer.isGrad);
   const PipelineInfo &info = world.pipelines[chunk.pipeline];
+  const std::vector<bool> &done = chunk.transferDone[kind];
+  while (chunk.nextTransfer[kind] < done.size() && done[chunk.nextTransfer[kind]])
+    ++chunk.nextTransfer[kind];
   if (chunk.nextTransfer[kind] < info.numMicrobatches)
     return chunk.nextTransfer[kind]++;
   if (!chunk.transferFaulty[kind])

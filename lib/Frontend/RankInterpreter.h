@@ -36,6 +36,7 @@ private:
     std::array<uint32_t, 4> nextTransfer = {};
     /// What earlier sections have run; empty where there are none.
     std::vector<bool> forwardDone = {}, backwardDone = {};
+    std::array<std::vector<bool>, 4> transferDone = {};
     /// A counter that has run out is reported once.
     bool forwardFaulty = false;
     bool backwardFaulty = false;
@@ -58,8 +59,12 @@ private:
 
   // What earlier sections have done.
   void goOn();
-  Chunk &findChunk(uint32_t globalStage, uint32_t globalMicrobatch);
-  void markDone(size_t op);
+  size_t findChunk(uint32_t globalStage, uint32_t globalMicrobatch) const;
+  void markDone(size_t op, std::vector<std::vector<uint32_t>> &pendingOf);
+  void markDone(const RankOrder::Transfer &transfer);
+  static unsigned getTransferKind(bool isSend, bool isGrad) {
+    return unsigned(isSend) * 2 + unsigned(isGrad);
+  }
 
   // Groups.
   void executeFused(const FusedStmt &stmt) override;

@@ -128,7 +128,7 @@ private:
   void tabulateLocations();
   bool run(const Item &item);
   bool runRanks(const RankItem &program);
-  void joinFindings(const std::vector<std::unique_ptr<RankInterpreter>> &wave);
+  void joinFindings(const std::vector<std::unique_ptr<RankInterpreter>> &wave, bool areAll);
   bool runTimeline(const TimelineItem &timeline);
   bool runGreedy(const GreedyItem &greedy);
   void numberPhases();
@@ -176,8 +176,9 @@ void Sections::tabulateLocations() {
 }
 
 /// The same fault usually shows on many ranks: it is reported for the first of
-/// them, with their number.
-void Sections::joinFindings(const std::vector<std::unique_ptr<RankInterpreter>> &wave) {
+/// them, with the number of those that have run.
+void Sections::joinFindings(const std::vector<std::unique_ptr<RankInterpreter>> &wave,
+                            bool areAll) {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::pair<size_t, unsigned>> seen;
   std::vector<Diagnostic> joined;
   for (const auto &rank : wave) {
@@ -194,7 +195,8 @@ void Sections::joinFindings(const std::vector<std::unique_ptr<RankInterpreter>> 
   for (const auto &[place, entry] : seen)
     if (entry.second != 0 && entry.first < joined.size())
       joined[entry.first].note(joined[entry.first].loc,
-                               "also on " + std::to_string(entry.second) +
+                               (areAll ? "also on " : "also on at least ") +
+                                   std::to_string(entry.second) +
                                    (entry.second == 1 ? " other rank" : " other ranks"));
   moveFindings(joined, sink);
 }
@@ -212,7 +214,7 @@ bool Sections::runRanks(const RankItem &program) {
     });
     bool faulty = llvm::any_of(wave, [](const auto &rank) { return !rank->getFindings().empty(); });
     if (faulty) {
-      joinFindings(wave);
+      joinFindings(wave, begin + count == world.numRanks);
       return false;
     }
   }

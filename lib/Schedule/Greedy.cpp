@@ -51,8 +51,7 @@ bool StuckReport::report(DiagnosticSink &sink) const {
   if (numStuck == 0)
     return false;
 
-  Diagnostic &error =
-      sink.error(schedule.loc, fmt::format("the rules of 'greedy' get stuck: no rank can go on"));
+  Diagnostic &error = sink.error(rules.loc, "the rules of 'greedy' get stuck: no rank can go on");
   size_t shown = 0, more = 0;
   for (uint32_t rank = 0; rank != schedule.numRanks; ++rank)
     if (std::optional<Note> note = explain(rank)) {
@@ -62,7 +61,7 @@ bool StuckReport::report(DiagnosticSink &sink) const {
         error.note(note->loc, note->message);
     }
   if (more != 0)
-    error.note(schedule.loc, fmt::format("{} more ranks cannot go on", more));
+    error.note(rules.loc, fmt::format("{} more ranks cannot go on", more));
   return true;
 }
 

@@ -48,10 +48,11 @@ int64_t MemoryPlan::getFreed(OpKind kind, uint32_t stage) const {
 }
 
 size_t Schedule::findPipeline(uint32_t mb) const {
-  for (size_t i = 0; i != pipelines.size(); ++i)
-    if (pipelines[i].holdsMicrobatch(mb))
-      return i;
-  return pipelines.size();
+  auto startsAfter = [](uint32_t number, const Pipeline &p) { return number < p.firstMicrobatch; };
+  auto after = std::upper_bound(pipelines.begin(), pipelines.end(), mb, startsAfter);
+  if (after == pipelines.begin() || !std::prev(after)->holdsMicrobatch(mb))
+    return pipelines.size();
+  return size_t(std::prev(after) - pipelines.begin());
 }
 
 size_t Schedule::getNumOps() const {

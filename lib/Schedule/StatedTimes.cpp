@@ -4,11 +4,31 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
+#include <utility>
 
 using namespace dualpipe;
 
 namespace {
+
+/// Halves that may run, by what they take; of each duration the oldest first. There are no more
+/// durations than stages on the rank.
+class ReadyHalves {
+public:
+  void add(const TimedOp *half, Ticks duration) { byDuration[duration].push_back({next++, half}); }
+  bool empty() const { return byDuration.empty(); }
+  /// Takes the oldest that lasts no longer than `room`, with its duration; null where none does.
+  std::pair<const TimedOp *, Ticks> takeOldest(Ticks room);
+
+private:
+  struct Entry {
+    uint64_t age;
+    const TimedOp *half;
+  };
+  std::map<Ticks, std::deque<Entry>> byDuration;
+  uint64_t next = 0;
+};
 
 /// Builds the order of one rank.
 class RankBuilder {
@@ -20,28 +40,42 @@ public:
   }
 
   void addTimed(const TimedOp &op) { timed.push_back(&op); }
-  void addHalf(const TimedOp &op) { halves.emplace(std::pair(op.stage, op.microbatch), &op); }
+  void addHalf(const TimedOp &op) { halves.push_back(&op); }
   void build();
 
 private:
   void releaseEarlierHalves();
   size_t getGroupEnd(size_t begin) const;
   Ticks getDuration(size_t begin, size_t end) const;
-  void fill(Ticks from, int64_t until);
+  void fill(Ticks from, Ticks until);
   void push(const TimedOp &op, uint32_t group);
-  void release(const TimedOp &inputHalf);
+  void release(OpKind kind, uint32_t stage, uint32_t mb);
 
   const Costs &costs;
   RankOrder &order;
   std::vector<const TimedOp *> timed;
-  /// Halves whose input half has not run yet.
-  std::map<std::pair<uint32_t, uint32_t>, const TimedOp *> halves;
-  /// Halves that may run, the oldest first.
-  std::deque<const TimedOp *> ready;
+  /// By stage and micro-batch.
+  std::vector<const TimedOp *> halves;
+  std::vector<bool> released;
+  ReadyHalves ready;
   uint32_t nextGroup = 0;
 };
 
 } // namespace
+
+std::pair<const TimedOp *, Ticks> ReadyHalves::takeOldest(Ticks room) {
+  auto oldest = byDuration.end();
+  for (auto it = byDuration.begin(); it != byDuration.end() && it->first <= room; ++it)
+    if (oldest == byDuration.end() || it->second.front().age < oldest->second.front().age)
+      oldest = it;
+  if (oldest == byDuration.end())
+    return {nullptr, 0};
+  std::pair<const TimedOp *, Ticks> taken{oldest->second.front().half, oldest->first};
+  oldest->second.pop_front();
+  if (oldest->second.empty())
+    byDuration.erase(oldest);
+  return taken;
+}
 
 size_t RankBuilder::getGroupEnd(size_t begin) const {
   size_t end = begin + 1;
@@ -67,45 +101,49 @@ void RankBuilder::push(const TimedOp &op, uint32_t group) {
   order.push(op.kind, op.stage, op.microbatch, group, op.loc);
 }
 
-/// The weight half of `inputHalf` may run from now on.
-void RankBuilder::release(const TimedOp &inputHalf) {
-  auto half = halves.find({inputHalf.stage, inputHalf.microbatch});
-  if (inputHalf.kind != OpKind::BackwardInput || half == halves.end())
+static auto getPlace(uint32_t stage, uint32_t mb) { return std::pair(stage, mb); }
+
+static bool standsBefore(const TimedOp *a, const TimedOp *b) {
+  return getPlace(a->stage, a->microbatch) < getPlace(b->stage, b->microbatch);
+}
+
+/// After an input half its weight half may run. One that is stated twice is released once: the
+/// other goes to the end, where the checker finds it.
+void RankBuilder::release(OpKind kind, uint32_t stage, uint32_t mb) {
+  if (kind != OpKind::BackwardInput)
     return;
-  ready.push_back(half->second);
-  halves.erase(half);
+  TimedOp wanted;
+  wanted.stage = stage;
+  wanted.microbatch = mb;
+  auto half = std::lower_bound(halves.begin(), halves.end(), &wanted, standsBefore);
+  if (half == halves.end() || standsBefore(&wanted, *half) || released[half - halves.begin()])
+    return;
+  released[half - halves.begin()] = true;
+  ready.add(*half, costs.get((*half)->kind, (*half)->stage));
 }
 
 /// Input halves of earlier sections come before all that is timed here.
 void RankBuilder::releaseEarlierHalves() {
-  for (size_t op = 0; op != order.size(); ++op) {
-    TimedOp earlier;
-    earlier.kind = order.kind[op];
-    earlier.stage = order.stage[op];
-    earlier.microbatch = order.microbatch[op];
-    release(earlier);
-  }
+  for (size_t op = 0; op != order.size(); ++op)
+    release(order.kind[op], order.stage[op], order.microbatch[op]);
 }
 
-/// Puts ready halves between `from` and the time `until`.
-void RankBuilder::fill(Ticks from, int64_t until) {
-  Ticks limit = until * Costs::kTicksPerUnit;
-  while (!ready.empty()) {
-    auto fits = [&](const TimedOp *half) {
-      return costs.get(half->kind, half->stage) <= limit - from;
-    };
-    auto half = std::find_if(ready.begin(), ready.end(), fits);
-    if (half == ready.end())
-      break;
-    from += costs.get((*half)->kind, (*half)->stage);
-    push(**half, RankOrder::kAlone);
-    ready.erase(half);
+/// Puts ready halves between two times.
+void RankBuilder::fill(Ticks from, Ticks until) {
+  while (true) {
+    auto [half, duration] = ready.takeOldest(until - from);
+    if (!half)
+      return;
+    push(*half, RankOrder::kAlone);
+    from += duration;
   }
 }
 
 void RankBuilder::build() {
   auto isEarlier = [](const TimedOp *a, const TimedOp *b) { return a->time < b->time; };
   std::stable_sort(timed.begin(), timed.end(), isEarlier);
+  std::stable_sort(halves.begin(), halves.end(), standsBefore);
+  released.resize(halves.size());
   releaseEarlierHalves();
   for (size_t begin = 0, end; begin != timed.size(); begin = end) {
     end = getGroupEnd(begin);
@@ -113,17 +151,17 @@ void RankBuilder::build() {
     for (size_t i = begin; i != end; ++i)
       push(*timed[i], group);
     for (size_t i = begin; i != end; ++i)
-      release(*timed[i]);
+      release(timed[i]->kind, timed[i]->stage, timed[i]->microbatch);
     if (end == timed.size() || ready.empty())
       continue;
     Ticks stop = timed[begin]->time * Costs::kTicksPerUnit + getDuration(begin, end);
-    fill(stop, timed[end]->time);
+    fill(stop, timed[end]->time * Costs::kTicksPerUnit);
   }
-  for (const TimedOp *half : ready)
-    push(*half, RankOrder::kAlone);
-  // Without an input half: the checker says what is wrong.
-  for (const auto &[place, half] : halves)
-    push(*half, RankOrder::kAlone);
+  fill(0, std::numeric_limits<Ticks>::max());
+  // Without an input half, or stated twice: the checker says what is wrong.
+  for (size_t i = 0; i != halves.size(); ++i)
+    if (!released[i])
+      push(*halves[i], RankOrder::kAlone);
 }
 
 void dualpipe::appendByTime(Schedule &schedule, const std::vector<TimedOp> &ops,

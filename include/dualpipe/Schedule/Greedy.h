@@ -73,6 +73,7 @@ struct RankRules {
 
 struct GreedyRules {
   std::vector<RankRules> ranks; ///< one for each rank of the schedule
+  SourceLoc loc;                ///< the section
 };
 
 /// Extends the orders of `schedule` by `rules`, which may start from any orders: what

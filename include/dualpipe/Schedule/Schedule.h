@@ -146,6 +146,7 @@ struct Schedule {
   bool ownsTransfers = false;
   /// Further parameters and their values, in the order of declaration.
   std::vector<std::pair<std::string, int64_t>> params;
+  /// In the order of their micro-batches.
   std::vector<Pipeline> pipelines;
   std::vector<RankOrder> ranks;
   std::vector<std::string> phaseNames;

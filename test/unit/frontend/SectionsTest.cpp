@@ -119,6 +119,28 @@ TEST(Timelines, WeightHalvesFillTheGapsOfTheStatedTimes) {
             "0F0,0F1,0F2,0I0,0I1,0I2,0W0,0W1,0W2\n");
 }
 
+TEST(Timelines, OfTheHalvesThatFitAGapTheOldestIsTaken) {
+  Outcome run =
+      compile("pipe 1\nschedule s(ranks P, microbatches M) {\n"
+              "pipeline v { stages 2; microbatches M; place s -> 0 }\n"
+              "cost { bwd_weight s -> 2 - s }\ntimeline { for i in 0..M { for s in 0..2 {\n"
+              "fwd v.stage(s) @ i at 2 * i + s; bwd_weight v.stage(s) @ i in gaps } }\n"
+              "bwd_input v.stage(1) @ 1 at 10; bwd_input v.stage(0) @ 1 at 11\n"
+              "bwd_input v.stage(1) @ 0 at 12; bwd_input v.stage(0) @ 0 at 14 } }\n",
+              sized(1, 2));
+  ASSERT_TRUE(run.ok) << run.findings;
+  // The gap of one unit is too short for the half of stage 0, which is older than none.
+  EXPECT_EQ(formatOrders(run.schedule), "0F0,1F0,0F1,1F1,1I1,0I1,1I0,1W1,0I0,0W1,1W0,0W0\n");
+}
+
+TEST(Timelines, AHalfThatIsStatedTwiceIsFound) {
+  Outcome run = compileItems("timeline { fwd p.stage(0) @ 0 at 0; bwd_input p.stage(0) @ 0 at 1\n"
+                             "repeat 2 { bwd_weight p.stage(0) @ 0 in gaps } }",
+                             1, 1);
+  ASSERT_TRUE(run.ok) << run.findings;
+  EXPECT_EQ(formatOrders(run.schedule), "0F0,0I0,0W0,0W0\n");
+}
+
 TEST(Timelines, KeepToTheCostsThatTheyWereStatedFor) {
   Options options = sized(2, 6);
   std::string text = scheduleOf("cost { bwd_weight 2 }\ntimeline { every 6 as i { for s in 0..P {\n"
@@ -217,6 +239,10 @@ TEST(Rules, FuseWhatIsReady) {
 }
 
 TEST(Rules, TellWhyTheyAreStuck) {
+  const std::string stuck = "greedy { prefer fwd; limit fwd..bwd <= 2 }";
+  EXPECT_EQ(compileItems("greedy { prefer fwd; until fwd >= 1 }\n" + stuck, 1)
+                .findings.find("main.pipe:5:1: error: the rules of 'greedy' get stuck"),
+            0u);
   Outcome run = compileItems("greedy { prefer fwd, bwd_input\nlimit fwd..bwd_weight <= 2 }", 1);
   EXPECT_EQ(run.numErrors, 1u);
   EXPECT_NE(run.findings.find("the rules of 'greedy' get stuck: no rank can go on"),
@@ -390,6 +416,18 @@ TEST(Transfers, StandBetweenTheOps) {
   EXPECT_TRUE(send.isSend);
   EXPECT_TRUE(send.isGrad);
   EXPECT_EQ(send.before, 2u);
+  DiagnosticSink sink;
+  checkSchedule(run.schedule, sink);
+  EXPECT_FALSE(sink.hasErrors());
+}
+
+TEST(Transfers, GoOnInALaterSection) {
+  Outcome run = compileItems(
+      "rank r { if r == 0 { fwd p; send fwd p } else { recv fwd p; fwd p } }\n"
+      "rank r { if r == 0 { recv bwd p; bwd p; fwd p; send fwd p; recv bwd p; bwd p }\n"
+      "else { bwd p; send bwd p; recv fwd p; fwd p; bwd p; send bwd p } }",
+      2, 2);
+  ASSERT_TRUE(run.ok) << run.findings;
   DiagnosticSink sink;
   checkSchedule(run.schedule, sink);
   EXPECT_FALSE(sink.hasErrors());
