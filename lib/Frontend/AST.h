@@ -481,7 +481,7 @@ struct ChoicePattern {
 
 /// A line of `greedy { … }`.
 struct GreedyClause {
-  enum class Kind : uint8_t { Prefer, Limit, Until };
+  enum class Kind : uint8_t { Prefer, Limit, Until, For };
   Kind kind = Kind::Prefer;
   SourceLoc loc;
   /// `on r`; an empty name where it is missing.
@@ -493,12 +493,19 @@ struct GreedyClause {
   OpKind last = OpKind::Backward;
   /// The most in flight, or the count to reach.
   Expr *bound = nullptr;
+  /// For: the lines, for each number from `begin` up to `end`.
+  Binding counter;
+  Expr *begin = nullptr;
+  Expr *end = nullptr;
+  llvm::MutableArrayRef<GreedyClause> lines;
 };
 
 /// `greedy { … }`
 struct GreedyItem : ItemOf<Item::Kind::Greedy> {
   using ItemOf::ItemOf;
   llvm::MutableArrayRef<GreedyClause> clauses;
+  /// The most locals of a line. Set by the resolver.
+  uint32_t numSlots = 0;
 };
 
 /// `rank r { … }`

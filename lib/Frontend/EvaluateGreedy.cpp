@@ -21,6 +21,8 @@ public:
   RankRules take() { return std::move(rules); }
 
 private:
+  void addLines(const GreedyClause &loop);
+  bool countRule(SourceLoc loc);
   void addChoice(const ChoicePattern &pattern);
   std::vector<ChunkRef> evaluateChunks(const OpPattern &pattern);
   void addChunk(const Expr &expr, std::vector<ChunkRef> &chunks);
@@ -32,6 +34,7 @@ private:
   const LocationTable &locations;
   uint32_t rank;
   RankRules rules;
+  unsigned numRules = 0;
 };
 
 } // namespace
@@ -121,15 +124,17 @@ std::optional<int64_t> RulesOfRank::evaluateBound(const GreedyClause &clause, co
 }
 
 void RulesOfRank::add(const GreedyClause &clause) {
-  if (!evaluator.spend(1, clause.loc))
+  if (!evaluator.spend(1, clause.loc) || !countRule(clause.loc))
     return;
-  evaluator.enterFrame(1);
   if (!clause.rank.name.empty())
     evaluator.setLocal(clause.rank, Value::ofInteger(rank));
   switch (clause.kind) {
+  case GreedyClause::Kind::For:
+    return addLines(clause);
   case GreedyClause::Kind::Prefer:
     for (const ChoicePattern &choice : clause.choices)
-      addChoice(choice);
+      if (countRule(choice.loc))
+        addChoice(choice);
     return;
   case GreedyClause::Kind::Limit: {
     std::vector<ChunkRef> chunks = evaluateChunks(clause.op);
@@ -148,6 +153,32 @@ void RulesOfRank::add(const GreedyClause &clause) {
   }
 }
 
+void RulesOfRank::addLines(const GreedyClause &loop) {
+  std::optional<int64_t> begin =
+      evaluator.evaluateInteger(*loop.begin, "as the first value of 'for'");
+  std::optional<int64_t> end = evaluator.evaluateInteger(*loop.end, "as the end of 'for'");
+  if (!begin || !end)
+    return;
+  if (*end < *begin)
+    evaluator.error(loop.loc, "the range " + Twine(*begin) + ".." + Twine(*end) +
+                                  " of 'for' has a negative length");
+  for (int64_t i = *begin; i < *end && !evaluator.isStopped(); ++i) {
+    evaluator.setLocal(loop.counter, Value::ofInteger(i));
+    for (const GreedyClause &line : loop.lines)
+      add(line);
+  }
+}
+
+/// Every decision looks at every rule, so there is a bound.
+bool RulesOfRank::countRule(SourceLoc loc) {
+  constexpr unsigned kMaxRules = 1024;
+  if (++numRules <= kMaxRules)
+    return true;
+  evaluator.error(loc, "rank " + Twine(rank) + ": 'greedy' has more than " + Twine(kMaxRules) +
+                           " rules");
+  return false;
+}
+
 GreedyRules frontend::evaluateGreedy(const World &world, Evaluator &evaluator,
                                      const GreedyItem &greedy, const LocationTable &locations) {
   GreedyRules rules;
@@ -155,6 +186,7 @@ GreedyRules frontend::evaluateGreedy(const World &world, Evaluator &evaluator,
   for (uint32_t rank = 0; rank != world.numRanks && !evaluator.isStopped(); ++rank) {
     evaluator.setRank(rank);
     RulesOfRank ofRank(world, evaluator, locations, rank);
+    evaluator.enterFrame(greedy.numSlots);
     for (const GreedyClause &clause : greedy.clauses)
       ofRank.add(clause);
     rules.ranks.push_back(ofRank.take());

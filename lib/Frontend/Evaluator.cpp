@@ -89,7 +89,7 @@ Diagnostic *Evaluator::error(SourceLoc loc, const Twine &message) {
 }
 
 bool Evaluator::failSteps(SourceLoc loc) {
-  error(loc, "the program takes more than " + Twine(world.limits.maxSteps) + " steps" +
+  error(loc, "the program takes more than " + Twine(maxSteps) + " steps" +
                  (rank ? " on rank " + Twine(*rank) : Twine()) + "; is a count too large?");
   stopped = true;
   return false;

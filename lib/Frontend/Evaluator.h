@@ -90,11 +90,12 @@ struct Context {
 class Evaluator {
 public:
   Evaluator(const World &world, uint32_t numScheduleSlots)
-      : world(world), scheduleValues(numScheduleSlots), steps(world.limits.maxSteps) {}
+      : world(world), scheduleValues(numScheduleSlots), steps(world.limits.maxSteps),
+        maxSteps(steps) {}
   /// An evaluator of rank `rank`, or of none, that begins with the values of `base`.
   Evaluator(const Evaluator &base, std::optional<uint32_t> rank)
       : world(base.world), scheduleValues(base.scheduleValues), tuples(base.tuples),
-        steps(base.world.limits.maxSteps), rank(rank) {}
+        steps(base.world.limits.maxSteps), maxSteps(steps), rank(rank) {}
   Evaluator(const Evaluator &) = delete;
 
   Value evaluate(const Expr &expr);
@@ -129,7 +130,7 @@ public:
   Diagnostic *error(SourceLoc loc, const llvm::Twine &message);
   /// Reports nothing from now on, or everything again.
   void setMuted(bool value) { muted = value; }
-  void setSteps(uint64_t value) { steps = value; }
+  void setSteps(uint64_t value) { steps = maxSteps = value; }
   uint64_t getSteps() const { return steps; }
   /// Expressions are those of rank `value` from now on; nothing: of no rank.
   void setRank(std::optional<uint32_t> value) { rank = value; }
@@ -207,6 +208,8 @@ protected:
   std::vector<Value> tuples;
   std::deque<std::string> strings;
   uint64_t steps;
+  /// What `steps` began with.
+  uint64_t maxSteps;
   uint32_t depth = 0;
   /// Nothing while the schedule is set up.
   std::optional<uint32_t> rank;

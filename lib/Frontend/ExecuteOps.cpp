@@ -57,9 +57,7 @@ void RankInterpreter::emit(const OpStmt &op, OpKind kind, const Chunk &chunk, ui
   if (!countOp(op.loc))
     return;
   ++numMembers;
-  uint32_t recorded = order.phases.empty() ? kNoPhase : order.phases.back().name;
-  if (phase != recorded)
-    order.phases.push_back({phase, uint32_t(order.size())});
+  order.enterPhase(phase);
   const PipelineInfo &pipeline = world.pipelines[chunk.pipeline];
   order.push(kind, pipeline.firstStage + chunk.stage, pipeline.firstMicrobatch + microbatch, group,
              locations[op.id]);

@@ -64,12 +64,12 @@ bool Instantiation::chooseSchedule() {
       return true;
     }
     if (schedules.empty()) {
-      sink.error({}, "'" + file + "' declares no schedule");
+      sink.error({0, 1, 1}, "'" + file + "' declares no schedule");
       return false;
     }
     Diagnostic &diagnostic =
-        sink.error({}, "'" + file + "' declares " + std::to_string(schedules.size()) +
-                           " schedules; choose one with --schedule=NAME");
+        sink.error({0, 1, 1}, "'" + file + "' declares " + std::to_string(schedules.size()) +
+                                  " schedules; choose one with --schedule=NAME");
     for (const ScheduleDecl *candidate : schedules)
       diagnostic.note(candidate->name.loc, "'" + candidate->name.name.str() + "' is declared here");
     return false;
@@ -82,8 +82,8 @@ bool Instantiation::chooseSchedule() {
     }
     suggestion.offer(candidate->name.name);
   }
-  Diagnostic &diagnostic = sink.error({}, "'" + file + "' declares no schedule '" +
-                                              options.schedule + "'" + suggestion.getHint());
+  Diagnostic &diagnostic = sink.error({0, 1, 1}, "'" + file + "' declares no schedule '" +
+                                                     options.schedule + "'" + suggestion.getHint());
   for (const ScheduleDecl *candidate : schedules)
     diagnostic.note(candidate->name.loc, "'" + candidate->name.name.str() + "' is declared here");
   return false;

@@ -1,8 +1,8 @@
 //===- LegalSizes.cpp - the nearest sizes that meet all requirements -------===//
 //
 // Requirements are ordinary conditions, so the nearest legal sizes are found by
-// trying: first the number of ranks alone, then that of micro-batches alone,
-// then both.
+// trying: the number of ranks alone, that of micro-batches alone and each further
+// parameter alone, then ranks and micro-batches together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,18 +25,23 @@ constexpr uint64_t kTrialSteps = 10000;
 constexpr uint64_t kAllSteps = 4'000'000;
 constexpr uint64_t kTrialCost = 32;
 
-/// The nearest legal values below and above; 0 means none.
+/// The nearest legal values below and above.
 struct Neighbours {
-  uint32_t below = 0;
-  uint32_t above = 0;
+  std::optional<int64_t> below;
+  std::optional<int64_t> above;
 
-  bool empty() const { return below == 0 && above == 0; }
+  bool empty() const { return !below && !above; }
   std::string format() const {
-    if (below != 0 && above != 0)
-      return std::to_string(below) + " or " + std::to_string(above);
-    return std::to_string(below != 0 ? below : above);
+    if (below && above)
+      return std::to_string(*below) + " or " + std::to_string(*above);
+    return std::to_string(below ? *below : *above);
   }
 };
+
+/// `1 rank`, `3 ranks`
+std::string count(int64_t number, const char *what, const char *plural) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : plural);
+}
 
 class Search {
 public:
@@ -49,19 +54,32 @@ public:
   }
 
   Neighbours findRanks() {
-    return find(given.ranks, limits.maxRanks, kReach,
-                [&](uint32_t n) { return isLegal(n, given.microbatches); });
+    return find(given.ranks, 1, limits.maxRanks, kReach,
+                [&](int64_t n) { return isLegal(uint32_t(n), given.microbatches); });
   }
   Neighbours findMicrobatches() {
-    return find(given.microbatches, uint32_t(limits.maxForwards), kReach,
-                [&](uint32_t n) { return isLegal(given.ranks, n); });
+    return find(given.microbatches, 1, int64_t(limits.maxForwards), kReach,
+                [&](int64_t n) { return isLegal(given.ranks, uint32_t(n)); });
+  }
+  /// Of the parameter `number`, whose value is `from`.
+  Neighbours findParam(size_t number, int64_t from) {
+    constexpr int64_t kLargest = int64_t(1) << 40;
+    if (from > kLargest || from < -kLargest)
+      return {};
+    return find(from, -kLargest, kLargest, kReach, [&](int64_t value) {
+      Sizes sizes = given;
+      sizes.params[number] = value;
+      return isLegal(sizes);
+    });
   }
   std::optional<std::pair<uint32_t, uint32_t>> findPair();
 
 private:
   bool isLegal(uint32_t ranks, uint32_t microbatches);
+  bool isLegal(const Sizes &sizes);
   template <typename Predicate>
-  Neighbours find(uint32_t from, uint32_t largest, uint32_t reach, Predicate isLegal) const;
+  Neighbours find(int64_t from, int64_t least, int64_t most, int64_t reach,
+                  Predicate isLegal) const;
 
   const ScheduleDecl &schedule;
   const Sizes &given;
@@ -103,22 +121,27 @@ static bool tryHolds(const ScheduleDecl &schedule, const Sizes &sizes, const Wor
 }
 
 bool Search::isLegal(uint32_t ranks, uint32_t microbatches) {
-  if (steps > kAllSteps)
-    return false;
   Sizes sizes = given;
   sizes.ranks = ranks;
   sizes.microbatches = microbatches;
+  return isLegal(sizes);
+}
+
+bool Search::isLegal(const Sizes &sizes) {
+  if (steps > kAllSteps)
+    return false;
   steps += kTrialCost;
   return tryHolds(schedule, sizes, world, steps);
 }
 
 template <typename Predicate>
-Neighbours Search::find(uint32_t from, uint32_t largest, uint32_t reach, Predicate isLegal) const {
+Neighbours Search::find(int64_t from, int64_t least, int64_t most, int64_t reach,
+                        Predicate isLegal) const {
   Neighbours found;
-  for (uint32_t d = 1; d <= reach && d < from && found.below == 0; ++d)
+  for (int64_t d = 1; d <= reach && from - d >= least && !found.below; ++d)
     if (isLegal(from - d))
       found.below = from - d;
-  for (uint32_t d = 1; d <= reach && d <= largest - from && found.above == 0; ++d)
+  for (int64_t d = 1; d <= reach && from + d <= most && !found.above; ++d)
     if (isLegal(from + d))
       found.above = from + d;
   return found;
@@ -132,10 +155,10 @@ std::optional<std::pair<uint32_t, uint32_t>> Search::findPair() {
         continue;
       if (ranks > limits.maxRanks)
         continue;
-      Neighbours found = find(given.microbatches, uint32_t(limits.maxForwards), kPairReach,
-                              [&](uint32_t n) { return isLegal(ranks, n); });
+      Neighbours found = find(given.microbatches, 1, int64_t(limits.maxForwards), kPairReach,
+                              [&](int64_t n) { return isLegal(ranks, uint32_t(n)); });
       if (!found.empty())
-        return std::pair(ranks, found.above != 0 ? found.above : found.below);
+        return std::pair(ranks, uint32_t(found.above ? *found.above : *found.below));
     }
   }
   return std::nullopt;
@@ -148,22 +171,51 @@ static SourceLoc getParamLoc(const ScheduleDecl &schedule, ParamDecl::Kind kind)
   return schedule.loc;
 }
 
+/// Adds a note for each integer parameter of which another value would do.
+static bool suggestParams(Diagnostic &diagnostic, const ScheduleDecl &schedule, const Sizes &sizes,
+                          Search &search, const Limits &limits, bool training) {
+  World world;
+  world.limits = limits;
+  world.training = training;
+  Evaluator evaluator(world, schedule.numSlots);
+  evaluator.setMuted(true);
+  std::vector<std::pair<std::string, int64_t>> values;
+  bindParameters(evaluator, schedule, sizes, &values);
+  if (values.size() != sizes.params.size())
+    return false;
+  size_t number = 0;
+  bool found = false;
+  for (const ParamDecl &param : schedule.params) {
+    if (param.kind != ParamDecl::Kind::Param)
+      continue;
+    size_t here = number++;
+    if (param.type != ParamDecl::Type::Integer)
+      continue;
+    Neighbours neighbours = search.findParam(here, values[here].second);
+    if (neighbours.empty())
+      continue;
+    diagnostic.note(param.loc,
+                    "nearest legal value of '" + values[here].first + "': " + neighbours.format());
+    found = true;
+  }
+  return found;
+}
+
 void frontend::suggestLegalSizes(Diagnostic &diagnostic, const ScheduleDecl &schedule,
                                  const Sizes &sizes, const Limits &limits, bool training) {
   Search search(schedule, sizes, limits, training);
   SourceLoc ranksLoc = getParamLoc(schedule, ParamDecl::Kind::Ranks);
   Neighbours ranks = search.findRanks();
   if (!ranks.empty())
-    diagnostic.note(ranksLoc, ("nearest legal number of ranks: " + ranks.format() + " (with " +
-                               Twine(sizes.microbatches) + " micro-batches)")
-                                  .str());
+    diagnostic.note(ranksLoc, "nearest legal number of ranks: " + ranks.format() + " (with " +
+                                  count(sizes.microbatches, "micro-batch", "es") + ")");
   Neighbours microbatches = search.findMicrobatches();
   if (!microbatches.empty())
     diagnostic.note(getParamLoc(schedule, ParamDecl::Kind::Microbatches),
-                    ("nearest legal number of micro-batches: " + microbatches.format() + " (with " +
-                     Twine(sizes.ranks) + " ranks)")
-                        .str());
-  if (!ranks.empty() || !microbatches.empty())
+                    "nearest legal number of micro-batches: " + microbatches.format() + " (with " +
+                        count(sizes.ranks, "rank", "s") + ")");
+  bool hasParam = suggestParams(diagnostic, schedule, sizes, search, limits, training);
+  if (!ranks.empty() || !microbatches.empty() || hasParam)
     return;
   if (auto pair = search.findPair())
     diagnostic.note(ranksLoc, ("nearest legal sizes: " + Twine(pair->first) + " ranks with " +

@@ -129,6 +129,10 @@ Item *Parser::parseTimeline() {
   return parseBlock(item->body) ? item : nullptr;
 }
 
+static bool prefers(const GreedyClause &clause) {
+  return clause.kind == GreedyClause::Kind::Prefer || llvm::any_of(clause.lines, prefers);
+}
+
 /// greedy := 'greedy' '{' { greedy-clause end } '}'
 Item *Parser::parseGreedy() {
   auto *item = create<GreedyItem>(token.loc);
@@ -138,22 +142,40 @@ Item *Parser::parseGreedy() {
   if (!parseLines("greedy", parseLine))
     return nullptr;
   item->clauses = keep<GreedyClause>(clauses);
-  auto prefers = [](const GreedyClause &clause) {
-    return clause.kind == GreedyClause::Kind::Prefer;
-  };
   if (llvm::any_of(clauses, prefers))
     return item;
   error(item->loc, "'greedy' has no 'prefer', so no rank would do anything");
   return nullptr;
 }
 
-/// greedy-clause := prefer | limit | until
+/// greedy-for := 'for' name 'in' expr '..' expr '{' { greedy-clause end } '}'
+bool Parser::parseGreedyFor(GreedyClause &clause) {
+  Level level(*this);
+  if (level.isTooDeep())
+    return false;
+  clause.kind = GreedyClause::Kind::For;
+  advance();
+  if (!expectName(clause.counter, "a name after 'for'") ||
+      !expect(TokenKind::KwIn, "after the name") || !(clause.begin = parseExpr()) ||
+      !expect(TokenKind::DotDot, "after the first value") || !(clause.end = parseExpr()))
+    return false;
+  SmallVector<GreedyClause> lines;
+  auto parseLine = [&] { return parseGreedyClause(lines.emplace_back()); };
+  if (!parseLines("for", parseLine))
+    return false;
+  clause.lines = keep<GreedyClause>(lines);
+  return true;
+}
+
+/// greedy-clause := prefer | limit | until | greedy-for
 /// limit         := 'limit' kind '..' kind [ chunks ] [ on ] '<=' expr
 /// until         := 'until' kind [ chunks ] [ on ] '>=' expr
 bool Parser::parseGreedyClause(GreedyClause &clause) {
   clause.loc = token.loc;
   if (atWord("prefer"))
     return parsePrefer(clause);
+  if (at(TokenKind::KwFor))
+    return parseGreedyFor(clause);
   bool isLimit = atWord("limit");
   if (!isLimit && !atWord("until")) {
     errorExpected("'prefer', 'limit' or 'until'");
@@ -169,8 +191,14 @@ bool Parser::parseGreedyClause(GreedyClause &clause) {
   if (!parseChunks(clause.op) || !parseOnRank(clause))
     return false;
   TokenKind relation = isLimit ? TokenKind::LessEqual : TokenKind::GreaterEqual;
-  return expect(relation, isLimit ? "before the most in flight" : "before the count") &&
-         (clause.bound = parseExpr());
+  if (!expect(relation, isLimit ? "before the most in flight" : "before the count") ||
+      !(clause.bound = parseExpr()))
+    return false;
+  if (!continues() || !atWord("on"))
+    return true;
+  error(token.loc, "'on' stands before '" + std::string(isLimit ? "<=" : ">=") +
+                       "', as in 'limit fwd..bwd on r <= P - r'");
+  return false;
 }
 
 /// prefer := 'prefer' choice { ',' choice } [ on ]
@@ -210,9 +238,10 @@ bool Parser::parseChoice(ChoicePattern &choice) {
   --brackets;
   advance();
   choice.members = keep<OpPattern>(members);
-  if (members.size() >= 2)
+  if (members.size() >= 2 && members.size() <= limits.maxFusedOps)
     return true;
-  error(choice.loc, "'fused' takes 2 or more ops, got 1");
+  error(choice.loc, "'fused' takes 2 to " + std::to_string(limits.maxFusedOps) + " ops, got " +
+                        std::to_string(members.size()));
   return false;
 }
 

@@ -85,6 +85,7 @@ private:
   Item *parseTimeline();
   Item *parseGreedy();
   bool parseGreedyClause(GreedyClause &clause);
+  bool parseGreedyFor(GreedyClause &clause);
   bool parsePrefer(GreedyClause &clause);
   bool parseChoice(ChoicePattern &choice);
   bool parseOpPattern(OpPattern &pattern);

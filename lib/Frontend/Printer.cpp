@@ -248,6 +248,15 @@ void TreePrinter::print(const GreedyClause &clause) {
       os << " on " << clause.rank.name;
   };
   switch (clause.kind) {
+  case GreedyClause::Kind::For:
+    line("for ") << clause.counter.name << " in ";
+    printRange(*clause.begin, *clause.end);
+    place(clause.loc);
+    indent += 2;
+    for (const GreedyClause &line : clause.lines)
+      print(line);
+    indent -= 2;
+    return;
   case GreedyClause::Kind::Prefer:
     line("prefer ");
     llvm::interleaveComma(clause.choices, os, [&](const ChoicePattern &choice) { print(choice); });

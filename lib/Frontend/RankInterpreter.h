@@ -20,7 +20,7 @@ public:
                   RankOrder soFar);
 
   /// Runs the program. The order is complete only where there are no findings;
-  /// its phases carry the numbers of the module, or `kNoPhase`.
+  /// its phases carry the numbers of the module, or `RankOrder::kNoPhase`.
   void run(const RankItem &program);
   RankOrder takeOrder() { return std::move(order); }
 

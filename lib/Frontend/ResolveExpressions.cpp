@@ -97,8 +97,10 @@ void Resolver::reportUnknownName(const NameExpr &name) {
   for (const auto &entry : values)
     suggestion.offer(entry.first());
   suggestion.offer("training");
-  Diagnostic *diagnostic =
-      error(name.loc, "unknown name '" + name.name.str() + "'" + suggestion.getHint());
+  std::string hint = suggestion.getHint();
+  if (hint.empty() && lacksRank)
+    hint = "; a line of 'greedy' names its rank with 'on', as in 'on r <= P - r'";
+  Diagnostic *diagnostic = error(name.loc, "unknown name '" + name.name.str() + "'" + hint);
   auto near = values.find(suggestion.get());
   if (diagnostic && near != values.end())
     diagnostic->note(near->second.loc, "'" + near->first().str() + "' is declared here");

@@ -112,10 +112,32 @@ void Resolver::resolveSchedule(ScheduleDecl &schedule) {
   for (StringRef name : ownDefs)
     defs.erase(name);
   schedule.numSlots = scheduleSlots;
+  checkItems(schedule);
+}
+
+/// What a schedule must have, and may have once.
+void Resolver::checkItems(const ScheduleDecl &schedule) {
+  constexpr size_t kMaxSections = 256;
+  const Item *cost = nullptr, *memory = nullptr;
+  size_t numSections = 0;
+  for (const Item *item : schedule.items) {
+    bool isCost = item->kind == Item::Kind::Cost;
+    const Item *&first = isCost ? cost : memory;
+    if (item->isSection() && ++numSections == kMaxSections + 1)
+      error(item->loc, "a schedule has at most " + std::to_string(kMaxSections) + " sections");
+    if (!isCost && item->kind != Item::Kind::Memory)
+      continue;
+    if (!first)
+      first = item;
+    else if (Diagnostic *diagnostic =
+                 error(item->loc, std::string("a schedule has one '") +
+                                      (isCost ? "cost" : "memory") + "', got two"))
+      diagnostic->note(first->loc, "the first is here");
+  }
   auto has = [&](auto isWanted) {
     return llvm::any_of(schedule.items, [&](const Item *item) { return isWanted(*item); });
   };
-  if (!has([](const Item &item) { return item.isSection(); }))
+  if (numSections == 0)
     error(schedule.name.loc, "schedule '" + schedule.name.name.str() +
                                  "' has no 'rank r { … }', 'timeline { … }' or 'greedy { … }', so "
                                  "no rank does anything");
@@ -201,17 +223,25 @@ void Resolver::resolveSection(Item &item) {
     resolveBlock(timeline->body);
     timeline->numSlots = numSlots;
   } else {
-    for (GreedyClause &clause : cast<GreedyItem>(item).clauses)
+    auto &greedy = cast<GreedyItem>(item);
+    for (GreedyClause &clause : greedy.clauses)
       resolveGreedyClause(clause);
+    greedy.numSlots = numSlots;
   }
 }
 
-/// The rank of a clause is its one local.
 void Resolver::resolveGreedyClause(GreedyClause &clause) {
   Scope scope(*this);
-  nextSlot = numSlots = 0;
-  if (!clause.rank.name.empty())
+  lacksRank = clause.rank.name.empty();
+  if (!lacksRank)
     declareLocal(clause.rank);
+  if (clause.kind == GreedyClause::Kind::For) {
+    resolve(clause.begin);
+    resolve(clause.end);
+    declareLocal(clause.counter);
+    for (GreedyClause &line : clause.lines)
+      resolveGreedyClause(line);
+  }
   for (ChoicePattern &choice : clause.choices) {
     choice.id = addPlace(choice.loc);
     for (const OpPattern &member : choice.members)
@@ -219,6 +249,7 @@ void Resolver::resolveGreedyClause(GreedyClause &clause) {
   }
   resolveAll(clause.op.chunks);
   resolve(clause.bound);
+  lacksRank = false;
 }
 
 //===----------------------------------------------------------------------===//

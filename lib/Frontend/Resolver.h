@@ -59,6 +59,7 @@ private:
 
   void resolveDef(DefDecl &def);
   void resolveSchedule(ScheduleDecl &schedule);
+  void checkItems(const ScheduleDecl &schedule);
   void resolveItem(Item &item);
   void resolvePipeline(PipelineItem &pipeline);
   void resolveClauses(llvm::MutableArrayRef<MapClause> clauses);
@@ -93,6 +94,8 @@ private:
   llvm::StringMap<DefDecl *> defs;
   /// Unknown names that were reported: once each is enough.
   llvm::StringSet<> reported;
+  /// In a line of `greedy` that does not name its rank.
+  bool lacksRank = false;
   uint32_t nextSlot = 0;
   uint32_t numSlots = 0;
   uint32_t scheduleSlots = 0;

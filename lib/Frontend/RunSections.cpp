@@ -246,7 +246,7 @@ void Sections::numberPhases() {
   size_t none = module.phaseNames.size();
   std::vector<uint32_t> numbers(none + 1, kUnused);
   auto getModuleNumber = [&](const RankOrder::Phase &phase) {
-    return phase.name == kNoPhase ? none : phase.name;
+    return phase.name == RankOrder::kNoPhase ? none : phase.name;
   };
   for (const RankOrder &rank : running.ranks)
     for (const RankOrder::Phase &phase : rank.phases)

@@ -12,9 +12,6 @@
 
 namespace dualpipe::frontend {
 
-/// A phase that stands for "outside of any phase".
-constexpr uint32_t kNoPhase = ~0u;
-
 class StatementInterpreter : public Evaluator {
 public:
   StatementInterpreter(const Evaluator &setUp, std::optional<uint32_t> rank)
@@ -38,7 +35,7 @@ protected:
   /// Whether the present place is inside `fused`.
   virtual bool isInFused() const = 0;
 
-  uint32_t phase = kNoPhase;
+  uint32_t phase = RankOrder::kNoPhase;
 
 private:
   void executeIf(const IfStmt &stmt);

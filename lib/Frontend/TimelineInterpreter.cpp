@@ -2,20 +2,23 @@
 
 #include "TimelineInterpreter.h"
 
+#include <algorithm>
+
 using namespace dualpipe;
 using namespace dualpipe::frontend;
 using llvm::Twine;
 
 namespace {
-/// A timeline takes the steps of all ranks.
-constexpr uint64_t kMaxSteps = uint64_t(1) << 30;
+/// A timeline takes the steps of all ranks: more where there are more ops to state.
+constexpr uint64_t kStepsPerOp = 32;
+constexpr uint64_t kMaxSteps = uint64_t(1) << 31;
 } // namespace
 
 TimelineInterpreter::TimelineInterpreter(const Evaluator &setUp, const LocationTable &locations)
     : StatementInterpreter(setUp, std::nullopt), locations(locations) {
-  setSteps(std::min(kMaxSteps, world.limits.maxSteps * std::min(world.numRanks, 32u)));
   for (const PipelineInfo &pipeline : world.pipelines)
     maxOps += uint64_t(pipeline.numStages) * pipeline.numMicrobatches * 4;
+  setSteps(std::clamp(maxOps * kStepsPerOp, world.limits.maxSteps, kMaxSteps));
 }
 
 void TimelineInterpreter::run(const TimelineItem &timeline) {

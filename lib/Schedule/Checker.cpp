@@ -1,6 +1,7 @@
 //===- Checker.cpp - the invariants of a schedule ---------------------------===//
 
 #include "dualpipe/Schedule/Checker.h"
+#include "Findings.h"
 #include "dualpipe/Schedule/Memory.h"
 #include "dualpipe/Schedule/Relaxation.h"
 #include "dualpipe/Schedule/Transfers.h"
@@ -13,13 +14,12 @@ using namespace dualpipe;
 
 namespace {
 
-/// After this many findings the rest is only counted: one slip in a loop makes
-/// thousands.
-constexpr size_t kMaxFindings = 20;
-
 std::string describe(OpKind kind, uint32_t stage, uint32_t mb) {
   return fmt::format("{} of stage {}, micro-batch {}", getKeyword(kind), stage, mb);
 }
+
+/// Notes of a cycle that are shown.
+constexpr size_t kMaxNotes = 20;
 
 /// An op where its rank is stuck, and the op whose product it needs.
 struct Wait {
@@ -33,36 +33,31 @@ public:
       : schedule(schedule), index(schedule), sink(sink) {}
 
   OpIndex run() {
-    size_t before = sink.numErrors();
     placeOps();
     requireEveryOp();
-    if (sink.numErrors() == before)
+    if (findings.empty())
       checkOrderOnRanks();
-    if (sink.numErrors() == before)
+    if (findings.empty())
       checkGroups();
-    if (sink.numErrors() == before)
+    if (findings.empty())
       checkCycles();
-    if (sink.numErrors() == before && schedule.ownsTransfers)
+    findings.flush(sink, schedule.loc);
+    if (findings.empty() && schedule.ownsTransfers)
       checkTransfers(index, sink);
-    if (sink.numErrors() == before)
+    if (!sink.hasErrors())
       checkMemory(schedule, sink);
-    if (findings > kMaxFindings)
-      sink.error(schedule.loc,
-                 fmt::format("{} more findings are not shown", findings - kMaxFindings));
     return std::move(index);
   }
 
 private:
-  /// Reports a finding, or only counts it once there are many.
-  template <typename... Notes>
-  void report(const char *id, SourceLoc loc, const std::string &message, Notes... notes) {
-    if (++findings > kMaxFindings)
-      return;
-    Diagnostic &diagnostic = sink.error(loc, fmt::format("{}: {}", id, message));
-    (diagnostic.note(notes.first, notes.second), ...);
-  }
+  using Note = Findings::Note;
 
-  using Note = std::pair<SourceLoc, std::string>;
+  /// Reports a finding against the invariant `id`; findings at one place are told apart by `what`.
+  template <typename... Notes>
+  void report(const char *id, const std::string &what, SourceLoc loc, const std::string &message,
+              Notes... notes) {
+    findings.report(id + what, loc, fmt::format("{}: {}", id, message), {notes...});
+  }
 
   SourceLoc getLoc(OpRef ref) const { return schedule.getLoc(ref.rank, ref.op); }
   std::string describe(OpRef ref) const {
@@ -91,7 +86,7 @@ private:
   const Schedule &schedule;
   OpIndex index;
   DiagnosticSink &sink;
-  size_t findings = 0;
+  Findings findings;
 };
 
 } // namespace
@@ -116,20 +111,20 @@ void Checker::placeOp(uint32_t rank, uint32_t op) {
   size_t p = schedule.findPipeline(mb);
   if (p == schedule.pipelines.size() || !schedule.pipelines[p].holdsStage(stage)) {
     report(
-        id, loc,
+        id, "none", loc,
         fmt::format("rank {}: no pipeline has both stage {} and micro-batch {}", rank, stage, mb));
     return;
   }
   const Pipeline &pipeline = schedule.pipelines[p];
   if (pipeline.getRank(stage) != rank) {
-    report(id, loc,
+    report(id, "rank", loc,
            fmt::format("rank {}: {} belongs on rank {}", rank, ::describe(kind, stage, mb),
                        pipeline.getRank(stage)),
            Note{pipeline.loc, fmt::format("'{}' places its stages here", pipeline.name)});
     return;
   }
   if (kind != OpKind::Forward && !schedule.training) {
-    report(id, loc,
+    report(id, "forward only", loc,
            fmt::format("rank {}: {} in a schedule that runs forward only", rank,
                        ::describe(kind, stage, mb)));
     return;
@@ -164,7 +159,7 @@ bool Checker::claim(Product product, const char *id, uint32_t rank, uint32_t op)
   const char *what = product == Product::Output      ? "forward"
                      : product == Product::InputGrad ? "input gradient"
                                                      : "weight gradient";
-  report(id, schedule.getLoc(rank, op),
+  report(id, what, schedule.getLoc(rank, op),
          fmt::format("rank {}: {} computes its {} a second time", rank, describe(here), what),
          Note{getLoc(*place), fmt::format("computed by {} here", describe(*place))});
   return false;
@@ -220,7 +215,10 @@ void Checker::requireOps(const Pipeline &pipeline, uint32_t stage) {
   auto missing = [&](const char *id, const char *what, const std::vector<uint32_t> &mbs) {
     if (mbs.empty())
       return;
-    report(id, schedule.loc,
+    // What is there of the backward is the place to look at.
+    OpRef half = *index.find(Product::InputGrad, stage, mbs.front());
+    SourceLoc loc = half.isValid() ? getLoc(half) : schedule.loc;
+    report(id, what, loc,
            fmt::format("rank {} never runs the {} of stage {}, micro-batch{} {} (pipeline '{}')",
                        rank, what, stage, mbs.size() == 1 ? "" : "es", listRanges(mbs),
                        pipeline.name),
@@ -250,7 +248,7 @@ void Checker::checkOrderOnRanks() {
                                  order.microbatch[op]);
       if (before.op < op)
         continue;
-      report("S3", schedule.getLoc(rank, op),
+      report("S3", "order", schedule.getLoc(rank, op),
              fmt::format("rank {}: {} stands before its {}", rank, describe(OpRef{rank, op}),
                          isWeight ? "input half" : "forward"),
              Note{getLoc(before), isWeight ? "its input half is here" : "its forward is here"});
@@ -274,7 +272,7 @@ void Checker::checkMembers(uint32_t rank, size_t a, size_t b) {
   const RankOrder &order = schedule.ranks[rank];
   OpRef first{rank, uint32_t(a)}, second{rank, uint32_t(b)};
   auto complain = [&](const std::string &why) {
-    report("S3", getLoc(second),
+    report("S3", why, getLoc(second),
            fmt::format("rank {}: {} and {} cannot be fused: {}", rank, describe(first),
                        describe(second), why),
            Note{getLoc(first), "the other member is here"});
@@ -362,31 +360,30 @@ std::vector<Checker::Note> Checker::explainCycle(const std::vector<Wait> &cycle,
   std::vector<Note> notes;
   for (size_t i = 0; i != cycle.size(); ++i) {
     auto [op, producer] = cycle[i];
-    notes.emplace_back(getLoc(op), fmt::format("rank {}: {} waits for {} on rank {}", op.rank,
-                                               describe(op), describe(producer), producer.rank));
+    notes.push_back({getLoc(op), fmt::format("rank {}: {} waits for {} on rank {}", op.rank,
+                                             describe(op), describe(producer), producer.rank)});
     OpRef next = cycle[(i + 1) % cycle.size()].op;
     if (producer.op >= schedule.ranks[next.rank].groupEnd(stuck[next.rank]))
-      notes.emplace_back(getLoc(producer),
-                         fmt::format("rank {0}: {1} waits for {2} which stands before it on rank "
-                                     "{0}",
-                                     next.rank, describe(producer), describe(next)));
+      notes.push_back({getLoc(producer),
+                       fmt::format("rank {0}: {1} waits for {2} which stands before it on rank "
+                                   "{0}",
+                                   next.rank, describe(producer), describe(next))});
   }
   return notes;
 }
 
 void Checker::reportCycle(const std::vector<Wait> &cycle, const std::vector<size_t> &stuck) {
   std::vector<Note> notes = explainCycle(cycle, stuck);
-  ++findings;
-  Diagnostic &diagnostic = sink.error(
-      notes.front().first,
-      fmt::format("S4: the schedule cannot finish: {} ops wait for each other in a circle",
-                  notes.size()));
-  size_t shown = std::min(notes.size(), kMaxFindings);
-  for (size_t i = 0; i != shown; ++i)
-    diagnostic.note(notes[i].first, notes[i].second);
+  size_t shown = std::min(notes.size(), kMaxNotes);
+  std::vector<Note> first(notes.begin(), notes.begin() + shown);
   if (shown != notes.size())
-    diagnostic.note(notes[shown].first,
-                    fmt::format("{} more ops of the circle are not shown", notes.size() - shown));
+    first.push_back({notes[shown].loc,
+                     fmt::format("{} more ops of the circle are not shown", notes.size() - shown)});
+  findings.report(
+      "S4", notes.front().loc,
+      fmt::format("S4: the schedule cannot finish: {} ops wait for each other in a circle",
+                  notes.size()),
+      std::move(first));
 }
 
 OpIndex dualpipe::checkSchedule(const Schedule &schedule, DiagnosticSink &sink) {

@@ -45,13 +45,17 @@ private:
 bool StuckReport::report(DiagnosticSink &sink) const {
   // A rank that merely waits is not stuck: the op that it waits for may be left to a
   // later section. One that is held back, or not through with what is fixed, is.
-  size_t numStuck = 0;
-  for (uint32_t rank = 0; rank != schedule.numRanks; ++rank)
-    numStuck += explainFixedOp(rank) || explainHold(rank);
-  if (numStuck == 0)
+  bool isEarlier = false, isHeld = false;
+  for (uint32_t rank = 0; rank != schedule.numRanks; ++rank) {
+    isEarlier |= explainFixedOp(rank).has_value();
+    isHeld |= explainHold(rank).has_value();
+  }
+  if (!isEarlier && !isHeld)
     return false;
 
-  Diagnostic &error = sink.error(rules.loc, "the rules of 'greedy' get stuck: no rank can go on");
+  Diagnostic &error =
+      sink.error(rules.loc, isHeld ? "the rules of 'greedy' get stuck: no rank can go on"
+                                   : "what earlier sections state cannot finish under these rules");
   size_t shown = 0, more = 0;
   for (uint32_t rank = 0; rank != schedule.numRanks; ++rank)
     if (std::optional<Note> note = explain(rank)) {

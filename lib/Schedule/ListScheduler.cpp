@@ -282,6 +282,7 @@ void ListScheduler::append(uint32_t rank, uint32_t loc) {
   RankOrder &order = schedule.ranks[rank];
   size_t begin = order.size();
   uint32_t group = state.running.size() > 1 ? state.nextGroup++ : RankOrder::kAlone;
+  order.enterPhase(RankOrder::kNoPhase);
   for (const ChunkOp &op : state.running) {
     ChunkState &chunk = chunks[op.chunk];
     chunk.progress[op.mb] |= kTakenBits[size_t(op.kind)];

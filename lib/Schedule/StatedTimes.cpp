@@ -95,9 +95,7 @@ Ticks RankBuilder::getDuration(size_t begin, size_t end) const {
 }
 
 void RankBuilder::push(const TimedOp &op, uint32_t group) {
-  uint32_t recorded = order.phases.empty() ? TimedOp::kNoPhase : order.phases.back().name;
-  if (op.phase != recorded)
-    order.phases.push_back({op.phase, static_cast<uint32_t>(order.size())});
+  order.enterPhase(op.phase);
   order.push(op.kind, op.stage, op.microbatch, group, op.loc);
 }
 

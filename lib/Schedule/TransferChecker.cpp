@@ -1,5 +1,6 @@
 //===- TransferChecker.cpp - D1 to D3 on transfers that a schedule places ---===//
 
+#include "Findings.h"
 #include "dualpipe/Schedule/Transfers.h"
 
 #include <algorithm>
@@ -12,8 +13,6 @@ using namespace dualpipe;
 using Transfer = RankOrder::Transfer;
 
 namespace {
-
-constexpr size_t kMaxFindings = 20;
 
 /// One end of a transfer by its place: rank and index in the rank's transfers.
 struct EndRef {
@@ -29,7 +28,7 @@ public:
   void run();
 
 private:
-  using Note = std::pair<SourceLoc, std::string>;
+  using Note = Findings::Note;
 
   void report(const char *id, SourceLoc loc, const std::string &message,
               const std::vector<Note> &notes);
@@ -59,18 +58,14 @@ private:
   const Schedule &schedule;
   DiagnosticSink &sink;
   TransferIndex places;
-  size_t findings = 0;
+  Findings findings;
 };
 
 } // namespace
 
 void TransferChecker::report(const char *id, SourceLoc loc, const std::string &message,
                              const std::vector<Note> &notes) {
-  if (++findings > kMaxFindings)
-    return;
-  Diagnostic &diagnostic = sink.error(loc, fmt::format("{}: {}", id, message));
-  for (const auto &[where, text] : notes)
-    diagnostic.note(where, text);
+  findings.report(id, loc, fmt::format("{}: {}", id, message), notes);
 }
 
 std::string TransferChecker::describe(const Transfer &end) {
@@ -104,7 +99,7 @@ std::string TransferChecker::findFault(EndRef ref, const TransferOps &ops,
   if (!here.isValid())
     return fmt::format("the schedule has no such {}", end.isGrad ? "backward" : "forward");
   if (here.rank != ref.rank) {
-    notes.emplace_back(getLoc(here), fmt::format("{} is here", describe(here)));
+    notes.push_back({getLoc(here), fmt::format("{} is here", describe(here))});
     return fmt::format("it belongs on rank {}, where that stage is", here.rank);
   }
   if (!there.isValid())
@@ -112,7 +107,7 @@ std::string TransferChecker::findFault(EndRef ref, const TransferOps &ops,
                        end.isSend == end.isGrad ? "first" : "last");
   if (there.rank != ref.rank)
     return "";
-  notes.emplace_back(getLoc(there), fmt::format("{} is here", describe(there)));
+  notes.push_back({getLoc(there), fmt::format("{} is here", describe(there))});
   return "the other stage is on this rank too, and the value is handed over without a transfer";
 }
 
@@ -128,7 +123,7 @@ std::string TransferChecker::findMisplacement(EndRef ref, OpRef here,
     return "stands between the members of a fused group";
   if (end.isSend == (end.before > here.op))
     return "";
-  notes.emplace_back(getLoc(here), fmt::format("{} is here", describe(here)));
+  notes.push_back({getLoc(here), fmt::format("{} is here", describe(here))});
   return end.isSend ? "stands before the op that makes the value"
                     : "stands after the op that needs the value";
 }
@@ -144,7 +139,7 @@ void TransferChecker::placeEnd(EndRef ref) {
     return complain("has nothing to transfer: " + fault);
   uint32_t &place = end.isSend ? places.getSend(ops.producer) : places.getRecv(ops.producer);
   if (place != TransferIndex::kNowhere) {
-    notes.emplace_back(getLoc(EndRef{ref.rank, place}), "it stands here already");
+    notes.push_back({getLoc(EndRef{ref.rank, place}), "it stands here already"});
     return complain("stands a second time");
   }
   place = ref.end;
@@ -274,17 +269,18 @@ void TransferChecker::reportCycle(const std::vector<EndRef> &cycle,
   for (EndRef ref : cycle) {
     EndRef other = getOther(ref);
     EndRef first{other.rank, heads[other.rank]};
-    notes.emplace_back(getLoc(ref), fmt::format("rank {}: {} waits for {} on rank {}", ref.rank,
-                                                describe(ref), describe(other), other.rank));
-    notes.emplace_back(getLoc(other), fmt::format("rank {}: {} stands after {}", other.rank,
-                                                  describe(other), describe(first)));
+    notes.push_back({getLoc(ref), fmt::format("rank {}: {} waits for {} on rank {}", ref.rank,
+                                              describe(ref), describe(other), other.rank)});
+    notes.push_back({getLoc(other), fmt::format("rank {}: {} stands after {}", other.rank,
+                                                describe(other), describe(first))});
   }
-  size_t shown = std::min(notes.size(), kMaxFindings);
+  constexpr size_t kMaxNotes = 20;
+  size_t shown = std::min(notes.size(), kMaxNotes);
   size_t left = notes.size() - shown;
   notes.resize(shown);
   if (left != 0)
-    notes.emplace_back(notes.back().first,
-                       fmt::format("{} more steps of the circle are not shown", left));
+    notes.push_back(
+        {notes.back().loc, fmt::format("{} more steps of the circle are not shown", left)});
   report(
       "D3", getLoc(cycle.front()),
       fmt::format("the transfers cannot finish: {} ranks wait for each other in a circle; a send "
@@ -298,13 +294,11 @@ void TransferChecker::run() {
     for (uint32_t i = 0; i != schedule.ranks[rank].transfers.size(); ++i)
       placeEnd({rank, i});
   requireEnds();
-  if (findings == 0)
+  if (findings.empty())
     checkChannels();
-  if (findings == 0)
+  if (findings.empty())
     checkProgress();
-  if (findings > kMaxFindings)
-    sink.error(schedule.loc,
-               fmt::format("{} more findings are not shown", findings - kMaxFindings));
+  findings.flush(sink, schedule.loc);
 }
 
 void dualpipe::checkTransfers(const OpIndex &index, DiagnosticSink &sink) {

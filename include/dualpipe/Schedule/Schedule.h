@@ -52,6 +52,8 @@ struct Pipeline {
 /// The compute ops of one rank in program order, as a structure of arrays.
 struct RankOrder {
   static constexpr uint32_t kAlone = ~0u;
+  /// The number of "outside of any phase" while an order is made.
+  static constexpr uint32_t kNoPhase = ~0u;
 
   /// From op `begin` on, the rank is in the phase `name` (an index into
   /// `Schedule::phaseNames`).
@@ -90,6 +92,11 @@ struct RankOrder {
     microbatch.push_back(mb);
     group.push_back(g);
     loc.push_back(l);
+  }
+  /// What is appended from now on is in the phase `name`.
+  void enterPhase(uint32_t name) {
+    if (name != (phases.empty() ? kNoPhase : phases.back().name))
+      phases.push_back({name, uint32_t(size())});
   }
   /// Appends one end of a transfer after all ops so far. Must not be called between the
   /// members of a fused group.

@@ -17,9 +17,6 @@ namespace dualpipe {
 
 /// An op of a rank with its stated time, in the units of the costs.
 struct TimedOp {
-  /// In no phase.
-  static constexpr uint32_t kNoPhase = ~0u;
-
   /// No time is larger, nor smaller than its negative, so that sums stay in range.
   static constexpr int64_t kMaxTime = int64_t(1) << 40;
 
@@ -32,7 +29,7 @@ struct TimedOp {
   /// Members of a fused group stand next to each other, with one time and one number.
   uint32_t group = RankOrder::kAlone;
   uint32_t loc = 0; ///< index into `Schedule::locations`
-  uint32_t phase = kNoPhase;
+  uint32_t phase = RankOrder::kNoPhase;
 };
 
 /// Appends `ops` to the orders of `schedule`: on each rank by time, at one time in the order of

@@ -456,18 +456,31 @@ TEST(OptionsTest, BooleanParams) {
             "main.pipe:2:10: error: parameter 'K' is given twice: true and false\n");
 }
 
+TEST(OptionsTest, NearestLegalParameters) {
+  Options options = sized(1, 4);
+  options.params = {{"K", 7}};
+  std::string text =
+      "pipe 1\nschedule s(ranks P, microbatches M, param K = 2, param L: bool = true) {"
+      "\n  require K >= 1 and K <= 4 \"needs 1 to 4, got {K}\"\n"
+      "  pipeline p { stages P; microbatches M; place s -> s }\n  rank r { }\n}\n";
+  EXPECT_EQ(compile(text, options).findings,
+            "main.pipe:3:3: error: schedule 's' needs 1 to 4, got 7\n"
+            "  main.pipe:2:37: note: nearest legal value of 'K': 4\n");
+}
+
 TEST(OptionsTest, ScheduleNames) {
   const std::string body = "(ranks P, microbatches M) { pipeline p { stages P; microbatches M; "
                            "place s -> s }\n rank r { fwd p } }\n";
   const std::string text = "pipe 1\nschedule gpipe" + body + "schedule zero" + body;
-  EXPECT_EQ(compile(text, sized(1, 1)).findings,
-            "error: 'main.pipe' declares 2 schedules; choose one with --schedule=NAME\n"
-            "  main.pipe:2:10: note: 'gpipe' is declared here\n"
-            "  main.pipe:4:10: note: 'zero' is declared here\n");
+  EXPECT_EQ(
+      compile(text, sized(1, 1)).findings,
+      "main.pipe:1:1: error: 'main.pipe' declares 2 schedules; choose one with --schedule=NAME\n"
+      "  main.pipe:2:10: note: 'gpipe' is declared here\n"
+      "  main.pipe:4:10: note: 'zero' is declared here\n");
   Options options = sized(1, 1);
   options.schedule = "gppe";
   EXPECT_EQ(compile(text, options).findings,
-            "error: 'main.pipe' declares no schedule 'gppe'; did you mean 'gpipe'?\n"
+            "main.pipe:1:1: error: 'main.pipe' declares no schedule 'gppe'; did you mean 'gpipe'?\n"
             "  main.pipe:2:10: note: 'gpipe' is declared here\n"
             "  main.pipe:4:10: note: 'zero' is declared here\n");
   options.schedule = "zero";
@@ -479,7 +492,7 @@ TEST(OptionsTest, ScheduleNames) {
   EXPECT_EQ(run.schedule.locations[0].line, 4u);
   EXPECT_EQ(run.schedule.locations[1].line, 5u);
   EXPECT_EQ(compile("pipe 1\ndef f() = 1\n", sized(1, 1)).findings,
-            "error: 'main.pipe' declares no schedule\n");
+            "main.pipe:1:1: error: 'main.pipe' declares no schedule\n");
 }
 
 } // namespace

@@ -232,6 +232,33 @@ TEST(Rules, NameChunksForEachRank) {
                                         "1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1\n");
 }
 
+TEST(Rules, RepeatLines) {
+  Outcome run = compile("pipe 1\nschedule s(ranks P, microbatches M) {\n"
+                        "pipeline f(i in 0..2) { stages P; microbatches M / 2; place s -> s }\n"
+                        "greedy { prefer fwd, bwd\n"
+                        "for i in 0..2 { limit fwd..bwd of f(i) on r <= i + 1 + r - r } }\n}\n",
+                        sized(1, 6));
+  ASSERT_TRUE(run.ok) << run.findings;
+  EXPECT_EQ(formatOrders(run.schedule), "0F0,1F3,1F4,0B0,0F1,1B3,1F5,0B1,0F2,1B4,1B5,0B2\n");
+}
+
+TEST(Rules, AreInNoPhase) {
+  Outcome run =
+      compileItems("rank r { phase \"warm-up\" { fwd p } }\ngreedy { prefer fwd, bwd }", 1, 2);
+  ASSERT_TRUE(run.ok) << run.findings;
+  const RankOrder &order = run.schedule.ranks[0];
+  ASSERT_EQ(order.phases.size(), 2u);
+  EXPECT_EQ(order.phases[1].begin, 1u);
+  EXPECT_EQ(run.schedule.phaseNames[order.phases[1].name], "");
+}
+
+TEST(Rules, AreNotBlamedForWhatStandsBefore) {
+  Outcome run = compileItems("rank r { bwd p; fwd p }\ngreedy { prefer fwd, bwd }", 1, 2);
+  EXPECT_NE(run.findings.find("error: what earlier sections state cannot finish under these rules"),
+            std::string::npos)
+      << run.findings;
+}
+
 TEST(Rules, FuseWhatIsReady) {
   EXPECT_EQ(
       getOrders("greedy { prefer fused(fwd of p, bwd), fwd, bwd; limit fwd..bwd <= 2 }", 1, 3),
@@ -260,7 +287,16 @@ TEST(Rules, Syntax) {
   expectFault("avoid bwd", "expected 'prefer', 'limit' or 'until', got 'avoid'");
   expectFault("prefer p", "expected 'fwd', 'bwd', 'bwd_input' or 'bwd_weight', got 'p'");
   expectFault("prefer fused fwd", "expected '(' after 'fused', got 'fwd'");
-  expectFault("prefer fused(fwd)", "'fused' takes 2 or more ops, got 1");
+  expectFault("prefer fused(fwd)", "'fused' takes 2 to 64 ops, got 1");
+  std::string many = "prefer fused(fwd";
+  for (int i = 0; i != 64; ++i)
+    many += ", fwd";
+  expectFault(many + ")", "'fused' takes 2 to 64 ops, got 65");
+  expectFault("limit fwd..bwd <= 3 on r",
+              "'on' stands before '<=', as in 'limit fwd..bwd on r <= P - r'");
+  expectFault("limit fwd..bwd <= r", "unknown name 'r'; a line of 'greedy' names its rank with "
+                                     "'on', as in 'on r <= P - r'");
+  expectFault("for i in 0 { }", "expected '..' after the first value, got '{'");
   expectFault("prefer fused(fwd bwd)", "expected ',' or ')' in 'fused', got 'bwd'");
   expectFault("prefer fwd on 3", "expected a name for the rank after 'on', got '3'");
   expectFault("prefer fwd bwd", "expected ';' or a new line after the line, got 'bwd'");
@@ -279,6 +315,9 @@ TEST(Rules, Faults) {
   expectFault("limit fwd..bwd on r <= r - 1", "rank 0: the bound of 'limit' is negative: -1");
   expectFault("until fwd on r >= r - 1", "rank 0: the bound of 'until' is negative: -1");
   expectFault("limit fwd..bwd <= true", "expected an integer as the most in flight, got a boolean");
+  expectFault("for i in 3..2 { }", "the range 3..2 of 'for' has a negative length");
+  expectFault("for i in 0..2000 { limit fwd..bwd <= 1 }",
+              "rank 0: 'greedy' has more than 1024 rules");
   expectFault("until fwd >= true", "expected an integer as a count of ops, got a boolean");
 }
 
@@ -365,6 +404,16 @@ TEST(Plans, MemoryIsByStageAndRank) {
 TEST(Plans, RulesKeepToTheMemory) {
   EXPECT_EQ(getOrders("memory { limit 2 }\ngreedy { prefer fwd, bwd }", 1),
             "0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n");
+}
+
+TEST(Plans, StandOnce) {
+  expectError("cost { fwd 1 }\ncost { bwd 1 }\nrank r { }", "a schedule has one 'cost', got two");
+  expectError("memory { limit 9 }\nmemory { limit 1 }\nrank r { }",
+              "a schedule has one 'memory', got two");
+  std::string sections;
+  for (int i = 0; i != 257; ++i)
+    sections += "rank r" + std::to_string(i) + " { }\n";
+  expectError(sections, "a schedule has at most 256 sections");
 }
 
 TEST(Plans, Faults) {
