@@ -28,13 +28,6 @@ size_t frontend::getColumn(const Elements &elements, const Line &line, size_t en
   return column;
 }
 
-size_t frontend::getTokenBefore(const Elements &elements, size_t i) {
-  while (i-- != 0)
-    if (!elements[i].isComment())
-      return i;
-  return kNoElement;
-}
-
 //===----------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------===//
@@ -74,6 +67,9 @@ void ElementReader::add(TokenKind kind, StringRef spelling) {
   element.kind = kind;
   element.text = spelling;
   element.newlines = newlines;
+  if (!elements.empty())
+    element.tokenBefore =
+        elements.back().isComment() ? elements.back().tokenBefore : elements.size() - 1;
   // Only comments are asked for it, and a line has one at most.
   if (kind == TokenKind::EndOfFile)
     element.sourceColumn = countCharacters(before.drop_front(before.rfind('\n') + 1));
@@ -212,7 +208,7 @@ static bool endsValue(const Element &element) {
 static bool isSign(const Elements &elements, size_t i) {
   if (!elements[i].is(TokenKind::Minus))
     return false;
-  size_t before = getTokenBefore(elements, i);
+  size_t before = elements[i].tokenBefore;
   return before == kNoElement || !endsValue(elements[before]);
 }
 

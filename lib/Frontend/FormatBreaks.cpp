@@ -140,7 +140,7 @@ private:
 
 bool LineBreaker::continuesStatement(const Line &line) const {
   const Element &first = elements[line.begin];
-  size_t before = getTokenBefore(elements, line.begin);
+  size_t before = first.tokenBefore;
   if (before == kNoElement || first.is(TokenKind::LeftBrace) || first.is(TokenKind::RightBrace))
     return false;
   if (first.is(TokenKind::KwThen) || first.is(TokenKind::KwElse))

@@ -30,6 +30,8 @@ struct Element {
   unsigned newlines = 0;
   /// Column in the source.
   size_t sourceColumn = 0;
+  /// The token before it, over comments.
+  size_t tokenBefore = kNoElement;
   /// Of a bracket: the other one of the pair.
   size_t partner = kNoElement;
   /// First on its line in the layout.
@@ -64,9 +66,6 @@ struct Line {
 /// Reads the tokens and comments of a text, with pairs of brackets. Fails with a finding.
 llvm::FailureOr<Elements> readElements(llvm::StringRef text, DiagnosticSink &sink,
                                        const Limits &limits);
-
-/// The token before element `i`, over comments, or `kNoElement`.
-size_t getTokenBefore(const Elements &elements, size_t i);
 
 /// Sets the blanks between neighbours.
 void setSpaces(Elements &elements);

@@ -3,6 +3,7 @@
 #include "dualpipe/Frontend/Format.h"
 #include "Harness.h"
 
+#include <chrono>
 #include <gtest/gtest.h>
 
 using namespace dualpipe;
@@ -200,6 +201,22 @@ TEST(Format, BracesWithoutPartnersAreLaidOut) {
   EXPECT_EQ(formatted("} fwd a }"), "} fwd a }\n");
   EXPECT_EQ(formatted("rank r { fwd a"), "rank r {\n  fwd a\n");
   EXPECT_EQ(formatted("f(a { b ] } )"), "f(a { b] })\n");
+}
+
+/// Time is linear in the number of lines, of comments as of others: this takes a fraction of a
+/// second, and would take minutes if each line looked back over those before it.
+TEST(Format, LongTextsAreLaidOutInLinearTime) {
+  std::string comments, statements, brackets = "f(\n";
+  for (unsigned i = 0; i != 200000; ++i) {
+    comments += "//\n";
+    statements += "let x = 1 // one\n";
+    brackets += "//\n- 1,\n";
+  }
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(formatted("fwd a\n" + comments + "fwd b\n"), "fwd a\n" + comments + "fwd b\n");
+  EXPECT_NE(formatted(statements), "");
+  EXPECT_NE(formatted(brackets), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(Format, TokensThatCannotBeReadAreReported) {
