@@ -7,7 +7,7 @@
 
 namespace dualpipe::frontend {
 
-/// Adds a note with the first of the usual placements (a line, reversed, looped, a V) that puts
+/// Adds a note with the first of the usual placements (Placement.h) that puts
 /// stage `stage` of `pipeline` on `rank`; none where none of them does.
 void suggestPlacement(Diagnostic &diagnostic, const World &world, const PipelineInfo &pipeline,
                       uint32_t stage, uint32_t rank);

@@ -1,6 +1,7 @@
 //===- InferPipelines.cpp - which pipelines a schedule file runs ------------===//
 
 #include "InferPipelines.h"
+#include "dualpipe/Schedule/Placement.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -201,6 +202,22 @@ bool Inference::findPipelines() {
   return true;
 }
 
+static std::string describeShape(PlacementShape shape, uint32_t ranks, uint32_t stagesOfRank) {
+  switch (shape) {
+  case PlacementShape::Line:
+    return fmt::format("one after the other over {} ranks", ranks);
+  case PlacementShape::Reverse:
+    return fmt::format("in reverse over {} ranks", ranks);
+  case PlacementShape::Loop:
+    return fmt::format("in a loop over {} ranks, {} stages each", ranks, stagesOfRank);
+  case PlacementShape::V:
+    return fmt::format("in a V over {} ranks, 2 stages each", ranks);
+  case PlacementShape::Waves:
+    return fmt::format("in waves over {} ranks, {} stages each", ranks, stagesOfRank);
+  }
+  return "";
+}
+
 void Inference::namePipelines() {
   if (schedule.pipelines.size() == 1)
     schedule.pipelines[0].name = "main";
@@ -209,27 +226,13 @@ void Inference::namePipelines() {
       schedule.pipelines[i].name = fmt::format("p{}", i);
 }
 
-/// The shape of a placement, by the names that the literature has for it.
+/// The shape of a placement that fills its turns, by the names that the literature has for it.
 std::string Inference::describePlacement(const Pipeline &pipeline) const {
   const std::vector<uint32_t> &placement = pipeline.placement;
-  uint32_t ranks = schedule.numRanks, stages = pipeline.numStages;
-  auto is = [&](auto rankOf) {
-    for (uint32_t s = 0; s != stages; ++s)
-      if (placement[s] != rankOf(s))
-        return false;
-    return true;
-  };
-  auto wave = [&](uint32_t s) { return s / ranks % 2 == 0 ? s % ranks : ranks - 1 - s % ranks; };
-  if (stages == ranks && is([](uint32_t s) { return s; }))
-    return fmt::format("one after the other over {} ranks", ranks);
-  if (stages == ranks && is([&](uint32_t s) { return ranks - 1 - s; }))
-    return fmt::format("in reverse over {} ranks", ranks);
-  if (stages % ranks == 0 && is([&](uint32_t s) { return s % ranks; }))
-    return fmt::format("in a loop over {} ranks, {} stages each", ranks, stages / ranks);
-  if (stages == 2 * ranks && is(wave))
-    return fmt::format("in a V over {} ranks, 2 stages each", ranks);
-  if (stages % ranks == 0 && is(wave))
-    return fmt::format("in waves over {} ranks, {} stages each", ranks, stages / ranks);
+  uint32_t ranks = schedule.numRanks;
+  std::optional<PlacementShape> shape = findShape(placement, ranks);
+  if (shape && placement.size() % ranks == 0)
+    return describeShape(*shape, ranks, uint32_t(placement.size() / ranks));
   constexpr size_t kMaxShown = 32;
   auto end = placement.begin() + std::min(placement.size(), kMaxShown);
   return fmt::format("on ranks {}{}", fmt::join(placement.begin(), end, ", "),
