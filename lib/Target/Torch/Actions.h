@@ -32,6 +32,9 @@ inline bool isTransfer(ActionType type) {
   return type >= ActionType::SendF && type <= ActionType::RecvB;
 }
 
+/// The largest number of a stage or micro-batch; far beyond what anyone trains with.
+inline constexpr uint32_t kMaxNumber = (1u << 24) - 1;
+
 struct Action {
   static constexpr uint32_t kAlone = ~0u;
 

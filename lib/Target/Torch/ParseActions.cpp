@@ -45,20 +45,22 @@ constexpr TypeName kTypes[] = {
 constexpr std::string_view kExpectedTypes =
     "F, I, W, B, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD or REDUCE_GRAD";
 constexpr std::string_view kCompoundEnd = "OVERLAP_F_B";
-/// Stages and micro-batches; far beyond what anyone trains with.
-constexpr uint32_t kMaxNumber = (1u << 24) - 1;
 /// Members of a compound are compared in pairs.
 constexpr size_t kMaxMembers = 64;
+/// As many as a `.pipe` file may be compiled for.
+constexpr uint32_t kMaxRanks = 1u << 16;
 /// After this many errors the rest of the file is not read: it is no schedule file.
 constexpr size_t kMaxErrors = 20;
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isTypeLetter(char c) { return (c >= 'A' && c <= 'Z') || c == '_'; }
 
+/// `text` without blanks around it: a part of it even where nothing is left, since places are
+/// told by where a part begins.
 std::string_view trim(std::string_view text) {
   size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos)
-    return {};
+    return text.substr(text.size());
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
@@ -228,6 +230,13 @@ Actions ActionParser::run() {
   text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
 
   for (bool isLast = text.empty(); !isLast && sink.numErrors() < kMaxErrors; ++rank) {
+    if (rank == kMaxRanks) {
+      sink.error({0, rank + 1, 1},
+                 fmt::format("the file has more than {} lines, one for each rank: "
+                             "expected at most {} ranks",
+                             kMaxRanks, kMaxRanks));
+      break;
+    }
     size_t end = std::min(text.find('\n'), text.size());
     isLast = end == text.size();
     std::string_view line = text.substr(0, end);

@@ -191,43 +191,88 @@ Result<SharedStages> dualpipe::parseSharedStages(std::string_view text) {
   return ranges;
 }
 
+namespace {
+
 /// Numbers the stages of every range like those of the first. Where ranges use the same
 /// micro-batches, each gets its own numbers, after those of the range before.
-static bool shareStages(const SharedStages &ranges, Actions &actions, SourceLoc loc,
-                        DiagnosticSink &sink) {
-  std::vector<uint32_t> least(ranges.size(), ~0u), beyond(ranges.size(), 0);
-  auto findRange = [&](const Action &action) -> std::optional<size_t> {
-    for (size_t i = 0; i != ranges.size(); ++i)
-      if (action.stage >= ranges[i].first && action.stage <= ranges[i].second)
-        return i;
-    return std::nullopt;
+class StageSharing {
+public:
+  StageSharing(const SharedStages &ranges, Actions &actions)
+      : ranges(ranges), actions(actions), uses(ranges.size()) {}
+
+  bool run(SourceLoc loc, DiagnosticSink &sink);
+
+private:
+  /// The micro-batches that the actions of a range name, and how far they are moved.
+  struct Use {
+    uint64_t least = ~uint64_t(0), beyond = 0, shift = 0;
   };
-  auto forEach = [&](auto visit) {
-    for (std::vector<Action> &rank : actions)
-      for (Action &action : rank)
-        if (std::optional<size_t> range = findRange(action))
-          visit(action, *range);
-  };
+
+  template <typename Visit> void forEach(Visit visit);
+  bool collect(SourceLoc loc, DiagnosticSink &sink);
+  bool place(SourceLoc loc, DiagnosticSink &sink);
+
+  const SharedStages &ranges;
+  Actions &actions;
+  std::vector<Use> uses; ///< by range
+};
+
+} // namespace
+
+/// Calls `visit` with each action that has a micro-batch and is on a stage of a range, and
+/// the number of the range.
+template <typename Visit> void StageSharing::forEach(Visit visit) {
+  for (std::vector<Action> &rank : actions)
+    for (Action &action : rank) {
+      if (!isCompute(action.type) && !isTransfer(action.type))
+        continue;
+      auto holds = [&](const auto &range) {
+        return action.stage >= range.first && action.stage <= range.second;
+      };
+      auto range = std::find_if(ranges.begin(), ranges.end(), holds);
+      if (range != ranges.end())
+        visit(action, size_t(range - ranges.begin()));
+    }
+}
+
+bool StageSharing::collect(SourceLoc loc, DiagnosticSink &sink) {
   forEach([&](const Action &action, size_t range) {
-    if (!isCompute(action.type))
-      return;
-    least[range] = std::min(least[range], action.microbatch);
-    beyond[range] = std::max(beyond[range], action.microbatch + 1);
+    uses[range].least = std::min<uint64_t>(uses[range].least, action.microbatch);
+    uses[range].beyond = std::max<uint64_t>(uses[range].beyond, action.microbatch + 1);
   });
   for (size_t i = 0; i != ranges.size(); ++i)
-    if (beyond[i] == 0) {
+    if (uses[i].beyond == 0) {
       sink.error(loc, fmt::format("--share: stages {} to {} are in no action of the file",
                                   ranges[i].first, ranges[i].second));
       return false;
     }
+  return true;
+}
 
-  std::vector<uint32_t> shift(ranges.size(), 0);
-  for (size_t i = 1; i != ranges.size(); ++i)
-    if (least[i] < beyond[i - 1] + shift[i - 1])
-      shift[i] = beyond[i - 1] + shift[i - 1] - least[i];
+/// Moves the micro-batches of a range behind those of the range before.
+bool StageSharing::place(SourceLoc loc, DiagnosticSink &sink) {
+  for (size_t i = 1; i != ranges.size(); ++i) {
+    uint64_t end = uses[i - 1].beyond + uses[i - 1].shift;
+    if (uses[i].least < end)
+      uses[i].shift = end - uses[i].least;
+    uint64_t last = uses[i].beyond + uses[i].shift - 1;
+    if (last <= kMaxNumber)
+      continue;
+    sink.error(loc, fmt::format("--share: micro-batch {} of stages {} to {} would be number {}, "
+                                "expected at most {}: let the ranges use fewer micro-batches",
+                                uses[i].beyond - 1, ranges[i].first, ranges[i].second, last,
+                                kMaxNumber));
+    return false;
+  }
+  return true;
+}
+
+bool StageSharing::run(SourceLoc loc, DiagnosticSink &sink) {
+  if (!collect(loc, sink) || !place(loc, sink))
+    return false;
   forEach([&](Action &action, size_t range) {
     action.stage -= ranges[range].first - ranges[0].first;
-    action.microbatch += shift[range];
+    action.microbatch += uint32_t(uses[range].shift);
   });
   return true;
 }
@@ -309,7 +354,7 @@ bool dualpipe::readTorchCsv(std::string_view text, const TorchReadOptions &optio
   if (!DialectResolver(actions, sink).run(options.dialect))
     return false;
   for (const SharedStages &ranges : options.shared)
-    if (!shareStages(ranges, actions, result.loc, sink))
+    if (!StageSharing(ranges, actions).run(result.loc, sink))
       return false;
 
   // 3. The tables.

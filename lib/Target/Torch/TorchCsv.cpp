@@ -133,6 +133,18 @@ std::string dualpipe::printTorchCsvComms(const Timeline &timeline,
   return out;
 }
 
+/// "0 and 3", "0 to 3", "0, 2 and 5": ascending ranks, of many the first ones.
+static std::string listRanks(const std::vector<uint32_t> &ranks) {
+  constexpr size_t kMaxShown = 8;
+  bool isRun = ranks.back() - ranks.front() == ranks.size() - 1;
+  if (isRun && ranks.size() > 2)
+    return fmt::format("{} to {}", ranks.front(), ranks.back());
+  if (ranks.size() > kMaxShown)
+    return fmt::format("{} and {} more", fmt::join(ranks.begin(), ranks.begin() + kMaxShown, ", "),
+                       ranks.size() - kMaxShown);
+  return fmt::format("{} and {}", fmt::join(ranks.begin(), ranks.end() - 1, ", "), ranks.back());
+}
+
 void dualpipe::warnWhatTorchCannotRun(const Schedule &schedule, DiagnosticSink &sink) {
   StageCopies copies = getStageCopies(schedule);
   for (uint32_t stage = 0; stage != copies.size(); ++stage)
@@ -141,7 +153,7 @@ void dualpipe::warnWhatTorchCannotRun(const Schedule &schedule, DiagnosticSink &
                    fmt::format("PyTorch cannot run this schedule: stage {} is on ranks {}, and "
                                "PyTorch keeps a stage on one rank, the same for all micro-batches; "
                                "dualpipe-opt reads the file",
-                               stage, fmt::join(copies[stage], " and ")));
+                               stage, listRanks(copies[stage])));
       return;
     }
 }

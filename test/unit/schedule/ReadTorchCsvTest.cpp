@@ -4,6 +4,7 @@
 #include "dualpipe/Target/TorchCsv.h"
 #include "test/support/ReadCsv.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,6 +53,31 @@ TEST(ReadTorchCsv, ErrorsHaveRankColumnCellAndPlace) {
             "SEND_B, RECV_B, UNSHARD, RESHARD or REDUCE_GRAD");
   EXPECT_EQ(found.loc.line, 2u);
   EXPECT_EQ(found.loc.column, 10u); // at the G
+}
+
+/// Places are told by parts of the text, and an empty part is one, too.
+TEST(ReadTorchCsv, EmptyMembersOfCompoundsHaveTheirPlace) {
+  const std::pair<const char *, unsigned> cells[] = {{"()OVERLAP_F_B", 6},
+                                                     {"( )OVERLAP_F_B", 7},
+                                                     {"(0F1; )OVERLAP_F_B", 11},
+                                                     {"(;0F1)OVERLAP_F_B", 6}};
+  for (auto [cell, column] : cells) {
+    SCOPED_TRACE(cell);
+    ReadSchedule read(std::string("0F0,") + cell + ",0B0\n");
+    ASSERT_EQ(read.sink.diagnostics().size(), 1u);
+    EXPECT_THAT(read.sink.diagnostics()[0].message,
+                HasSubstr("': expected the number of a stage, then F, I,"));
+    EXPECT_EQ(read.sink.diagnostics()[0].loc.column, column);
+  }
+}
+
+TEST(ReadTorchCsv, RanksHaveALimit) {
+  std::string lines;
+  for (unsigned i = 0; i != 65537; ++i)
+    lines += "0F0\n";
+  EXPECT_EQ(errors(lines),
+            "the file has more than 65536 lines, one for each rank: expected at most "
+            "65536 ranks\n");
 }
 
 struct BadCell {
@@ -322,6 +348,21 @@ TEST(SharedStages, BadRanges) {
             "--share: stages 1 to 1 are in no action of the file\n");
 }
 
+TEST(SharedStages, NumbersOfMicrobatchesStayInTheirRange) {
+  EXPECT_EQ(readShared("0F16777215,1F3,1F7\n", "0-0,1-1").getErrors(),
+            "--share: micro-batch 7 of stages 1 to 1 would be number 16777220, expected at most "
+            "16777215: let the ranges use fewer micro-batches\n");
+  // Range by range the numbers grow: 257 times 2 to the 24th is beyond 32 bits.
+  std::string cells, ranges;
+  for (unsigned stage = 0; stage != 257; ++stage) {
+    cells += fmt::format("{0}F0,{0}F16777215,", stage);
+    ranges += fmt::format("{0}{1}-{1}", stage == 0 ? "" : ",", stage);
+  }
+  EXPECT_EQ(readShared(cells + "\n", ranges).getErrors(),
+            "--share: micro-batch 16777215 of stages 1 to 1 would be number 33554431, expected at "
+            "most 16777215: let the ranges use fewer micro-batches\n");
+}
+
 //===----------------------------------------------------------------------===//
 // What PyTorch cannot run
 //===----------------------------------------------------------------------===//
@@ -335,6 +376,21 @@ TEST(WriteTorchCsv, WarnsOfTwoDirections) {
             "stage on one rank, the same for all micro-batches; dualpipe-opt reads the file");
   warnWhatTorchCannotRun(ReadSchedule("0F0,0B0\n1F0,1B0\n").schedule, sink);
   EXPECT_EQ(sink.diagnostics().size(), 1u);
+  for (auto [file, ranks] : {std::pair("0F0\n0F1\n0F2\n", "ranks 0 to 2,"),
+                             std::pair("0F0\n1F3\n0F1\n0F2\n", "ranks 0, 2 and 3,")}) {
+    DiagnosticSink more;
+    warnWhatTorchCannotRun(ReadSchedule(file).schedule, more);
+    ASSERT_EQ(more.diagnostics().size(), 1u);
+    EXPECT_THAT(more.diagnostics()[0].message, HasSubstr(ranks));
+  }
+  std::string many;
+  for (unsigned i = 0; i != 10; ++i)
+    many += fmt::format("1F{}\n0F{}\n", 10 + i, i);
+  DiagnosticSink more;
+  warnWhatTorchCannotRun(ReadSchedule(many).schedule, more);
+  ASSERT_EQ(more.diagnostics().size(), 1u);
+  EXPECT_THAT(more.diagnostics()[0].message,
+              HasSubstr("ranks 1, 3, 5, 7, 9, 11, 13, 15 and 2 more,"));
 }
 
 } // namespace
