@@ -23,13 +23,29 @@ Outcome compileAs(Files &files, const std::string &text) {
   return compileFiles(files, options);
 }
 
+/// A text has a layout or findings, and a layout is its own layout.
+void layOut(const std::string &text) {
+  DiagnosticSink sink;
+  llvm::FailureOr<std::string> once = formatText(text, sink);
+  EXPECT_EQ(llvm::succeeded(once), !sink.hasErrors());
+  if (llvm::failed(once))
+    return;
+  llvm::FailureOr<std::string> twice = formatText(*once, sink);
+  EXPECT_EQ(llvm::succeeded(twice) ? *twice : "", *once);
+}
+
 TEST(Regression, EveryTruncationOfEveryExampleHasAnAnswer) {
   Files files = readExamples();
   for (const auto &[name, text] : readExamples()) {
-    SCOPED_TRACE(name);
     // Inside of the comment in front, all lengths are one case.
-    for (size_t length = text.find("\npipe 1\n"); length < text.size(); ++length)
-      compileAs(files, text.substr(0, length));
+    size_t begin = text.find("\npipe 1\n");
+    ASSERT_NE(begin, text.npos) << name;
+    for (size_t length = begin; length < text.size(); ++length) {
+      SCOPED_TRACE(name + " up to byte " + std::to_string(length));
+      Outcome outcome = compileAs(files, text.substr(0, length));
+      EXPECT_EQ(outcome.ok, outcome.numErrors == 0) << outcome.findings;
+      layOut(text.substr(0, length));
+    }
   }
 }
 
@@ -39,13 +55,7 @@ TEST(Regression, WhatFuzzingFoundHasAnAnswer) {
   for (const auto &[name, text] : readPipeFiles("test/Frontend/fuzz-regressions")) {
     SCOPED_TRACE(name);
     compileAs(files, text);
-    DiagnosticSink sink;
-    llvm::FailureOr<std::string> once = formatText(text, sink);
-    EXPECT_EQ(llvm::succeeded(once), !sink.hasErrors());
-    if (llvm::failed(once))
-      continue;
-    llvm::FailureOr<std::string> twice = formatText(*once, sink);
-    EXPECT_EQ(llvm::succeeded(twice) ? *twice : "", *once);
+    layOut(text);
   }
 }
 

@@ -4,6 +4,8 @@
 
 #include "dualpipe/Schedule/Checker.h"
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 using namespace dualpipe;
@@ -57,6 +59,18 @@ const Entry &test::findEntry(const std::string &name) {
     if (entry.name == name)
       return entry;
   throw std::runtime_error("no entry for examples/" + name + ".pipe");
+}
+
+std::vector<Entry> test::selectEntries(const std::function<bool(const Entry &)> &isMeant) {
+  std::vector<Entry> entries;
+  std::copy_if(getLibrary().begin(), getLibrary().end(), std::back_inserter(entries), isMeant);
+  return entries;
+}
+
+std::string test::nameOfTest(const testing::TestParamInfo<Entry> &info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 Example::Example(const std::string &name)

@@ -15,6 +15,8 @@
 
 #include "llvm/Support/SourceMgr.h"
 
+#include <functional>
+#include <gtest/gtest.h>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -49,6 +51,10 @@ inline std::ostream &operator<<(std::ostream &os, const Entry &entry) { return o
 /// Every file of examples/, by name.
 const std::vector<Entry> &getLibrary();
 const Entry &findEntry(const std::string &name);
+/// Those for which `isMeant` holds.
+std::vector<Entry> selectEntries(const std::function<bool(const Entry &)> &isMeant);
+/// The name of an instance of a test over entries.
+std::string nameOfTest(const testing::TestParamInfo<Entry> &info);
 
 /// `examples/<name>.pipe`, parsed once.
 class Example {
