@@ -9,7 +9,6 @@
 #include "dualpipe/Pipelines/BuildRank.h"
 #include "dualpipe/Pipelines/Compiler.h"
 #include "dualpipe/Pipelines/Lowering.h"
-#include "dualpipe/Schedule/Checker.h"
 #include "dualpipe/Target/PrintPipe.h"
 #include "dualpipe/Target/TorchCsv.h"
 
@@ -40,6 +39,8 @@ private:
   }
   LogicalResult printSyntax();
   LogicalResult printProgram();
+  LogicalResult checkOutput(const Schedule &schedule);
+  LogicalResult emitPipe(const Schedule &schedule);
   LogicalResult emitFrom(const Schedule &schedule, const Timeline &timeline);
   LogicalResult emitModule(const Schedule &schedule, const Timeline &timeline);
   LogicalResult emitProgram(const Timeline &timeline);
@@ -63,8 +64,8 @@ LogicalResult Compilation::printSyntax() {
 
 /// A program as the module that it was written from.
 LogicalResult Compilation::printProgram() {
-  std::optional<program::Program> program = loadProgram(options, sources);
-  if (!program)
+  FailureOr<program::Program> program = loadProgram(options, sources);
+  if (failed(program))
     return failure();
   OwningOpRef<ModuleOp> module = importProgram(*program, &context);
   if (failed(runUserPasses(*module, config, Level::Streams)))
@@ -83,28 +84,41 @@ LogicalResult Compilation::run() {
     return printProgram();
 
   Schedule schedule;
-  if (failed(loadSchedule(options, sources, context, schedule)))
-    return failure();
-
-  DiagnosticSink violations;
-  OpIndex index = checkSchedule(schedule, violations);
-  if (options.onlyRank && *options.onlyRank >= schedule.numRanks)
-    violations.error(schedule.loc, "--only-rank=" + std::to_string(*options.onlyRank) +
-                                       " is out of range, the schedule has " +
-                                       std::to_string(schedule.numRanks) + " ranks");
-  if (Status status = schedule.planCosts.checkRange(schedule); !status)
-    violations.error(schedule.loc, status.message());
-  bool isForTorch = options.emit == Emit::TorchCsv || options.emit == Emit::TorchCsvComms;
-  if (isForTorch && !violations.hasErrors())
-    warnWhatTorchCannotRun(schedule, violations);
-  if (failed(report(violations, schedule.files)))
+  FailureOr<OpIndex> index = loadChecked(options, sources, context, schedule);
+  if (failed(index) || failed(checkOutput(schedule)))
     return failure();
   if (options.emit == Emit::Pipe)
-    return writeText(options.output, [&](raw_ostream &os) { os << printPipe(schedule); });
+    return emitPipe(schedule);
   if (options.emit == Emit::TorchCsv)
     return writeText(options.output,
                      [&](raw_ostream &os) { os << printTorchCsv(schedule, options.torchOutput); });
-  return emitFrom(schedule, Timeline(index, schedule.planCosts));
+  return emitFrom(schedule, Timeline(*index, schedule.planCosts));
+}
+
+/// What is wrong with the schedule for the output that is asked for.
+LogicalResult Compilation::checkOutput(const Schedule &schedule) {
+  DiagnosticSink findings;
+  if (options.onlyRank && *options.onlyRank >= schedule.numRanks)
+    findings.error(schedule.loc, "--only-rank=" + std::to_string(*options.onlyRank) +
+                                     " is out of range, the schedule has " +
+                                     std::to_string(schedule.numRanks) + " ranks");
+  if (options.emit == Emit::TorchCsv || options.emit == Emit::TorchCsvComms)
+    warnWhatTorchCannotRun(schedule, findings);
+  // Those of a program are mostly derived; a file does not tell.
+  if (options.emit == Emit::TorchCsv && schedule.ownsTransfers &&
+      options.inputKind != InputKind::Program)
+    findings.warning(schedule.loc, "the transfers that the schedule places itself are left out: "
+                                   "--emit=torch-csv-comms writes them, too");
+  return report(findings, schedule.files);
+}
+
+LogicalResult Compilation::emitPipe(const Schedule &schedule) {
+  Result<std::string> text = printPipe(schedule);
+  if (text)
+    return writeText(options.output, [&](raw_ostream &os) { os << *text; });
+  DiagnosticSink findings;
+  findings.error(schedule.loc, text.message());
+  return report(findings, schedule.files);
 }
 
 LogicalResult Compilation::emitFrom(const Schedule &schedule, const Timeline &timeline) {

@@ -1,10 +1,11 @@
 //===- DiffSchedules.cpp - do two inputs run the same schedule? -------------===//
 
 #include "DiffSchedules.h"
+#include "Complain.h"
+#include "Input.h"
 #include "LoadSchedule.h"
 #include "Output.h"
 
-#include "dualpipe/Schedule/Checker.h"
 #include "dualpipe/Schedule/Diff.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -21,12 +22,8 @@ static LogicalResult load(DriverOptions options, Input input, DialectRegistry &r
   options.input = input.name;
   options.inputKind = input.kind;
   return compileInput(std::move(input), MlirOptMainConfig::createFromCLOptions(), registry,
-                      [&](llvm::SourceMgr &sources, MLIRContext &context) {
-                        if (failed(loadSchedule(options, sources, context, schedule)))
-                          return failure();
-                        DiagnosticSink violations;
-                        checkSchedule(schedule, violations);
-                        return reportFindings(violations, schedule.files, options.input, context);
+                      [&](llvm::SourceMgr &sources, MLIRContext &context) -> LogicalResult {
+                        return loadChecked(options, sources, context, schedule);
                       });
 }
 
@@ -35,16 +32,26 @@ static std::string summarize(const Schedule &schedule) {
                      schedule.numStages, schedule.numMicrobatches, schedule.getNumOps());
 }
 
-int opt::diffSchedules(const DriverOptions &options, Input second, DialectRegistry &registry) {
+/// Opens both inputs and loads their schedules.
+static LogicalResult loadBoth(DriverOptions options, DialectRegistry &registry, Schedule &a,
+                              Schedule &b) {
   Result<Input> first = openInput(options.diff);
-  if (!first) {
-    llvm::errs() << "dualpipe-opt: error: " << first.message() << "\n";
-    return 1;
-  }
+  if (!first)
+    return complain(first.message());
+  Result<Input> second = openInput(options.input);
+  if (!second)
+    return complain(second.message());
+  options.diffKind = first->kind;
+  options.inputKind = second->kind;
+  if (Status status = checkOptionsApply(options); !status)
+    return complain(status.message());
+  return success(succeeded(load(options, std::move(*first), registry, a)) &&
+                 succeeded(load(options, std::move(*second), registry, b)));
+}
+
+int opt::diffSchedules(const DriverOptions &options, DialectRegistry &registry) {
   Schedule a, b;
-  std::string nameA = first->name, nameB = second.name;
-  if (failed(load(options, std::move(*first), registry, a)) ||
-      failed(load(options, std::move(second), registry, b)))
+  if (failed(loadBoth(options, registry, a, b)))
     return 1;
 
   std::vector<std::string> differences = dualpipe::diffSchedules(a, b);
@@ -52,8 +59,8 @@ int opt::diffSchedules(const DriverOptions &options, Input second, DialectRegist
     if (differences.empty())
       os << "no difference: " << summarize(a) << "\n";
     else
-      os << "a: " << nameA << ": " << summarize(a) << "\n"
-         << "b: " << nameB << ": " << summarize(b) << "\n";
+      os << "a: " << options.diff << ": " << summarize(a) << "\n"
+         << "b: " << options.input << ": " << summarize(b) << "\n";
     for (const std::string &line : differences)
       os << line << "\n";
   });

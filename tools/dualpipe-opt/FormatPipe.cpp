@@ -1,6 +1,7 @@
 //===- FormatPipe.cpp - the formatter of `.pipe` files ----------------------===//
 
 #include "FormatPipe.h"
+#include "Complain.h"
 #include "Output.h"
 
 #include "dualpipe/Frontend/Format.h"
@@ -32,10 +33,8 @@ static std::string followLinks(const std::string &output) {
 llvm::LogicalResult opt::formatPipe(const DriverOptions &options) {
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> buffer = mlir::openInputFile(options.input, &error);
-  if (!buffer) {
-    llvm::errs() << "dualpipe-opt: error: " << error << "\n";
-    return llvm::failure();
-  }
+  if (!buffer)
+    return complain(error);
   llvm::StringRef text = buffer->getBuffer();
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());

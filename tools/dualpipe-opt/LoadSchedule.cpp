@@ -1,14 +1,15 @@
 //===- LoadSchedule.cpp - order tables from any input -----------------------===//
 
 #include "LoadSchedule.h"
+#include "Complain.h"
 
 #include "dualpipe/Program/Reader.h"
+#include "dualpipe/Schedule/Checker.h"
 #include "dualpipe/Target/ProgramOrders.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
 
@@ -99,13 +100,8 @@ static LogicalResult loadCsv(const DriverOptions &options, llvm::SourceMgr &sour
 // .dpx
 //===----------------------------------------------------------------------===//
 
-static std::nullopt_t complain(const std::string &message) {
-  llvm::errs() << "dualpipe-opt: error: " << message << "\n";
-  return std::nullopt;
-}
-
-std::optional<program::Program> opt::loadProgram(const DriverOptions &options,
-                                                 llvm::SourceMgr &sources) {
+FailureOr<program::Program> opt::loadProgram(const DriverOptions &options,
+                                             llvm::SourceMgr &sources) {
   StringRef bytes = sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
   Result<program::Program> program =
       program::readProgram(options.input, bytes.bytes_begin(), bytes.size());
@@ -116,20 +112,18 @@ std::optional<program::Program> opt::loadProgram(const DriverOptions &options,
 
 static LogicalResult loadOrders(const DriverOptions &options, llvm::SourceMgr &sources,
                                 Schedule &schedule) {
-  std::optional<program::Program> program = loadProgram(options, sources);
-  if (!program)
+  FailureOr<program::Program> program = loadProgram(options, sources);
+  if (failed(program))
     return failure();
   Result<Schedule> orders = readOrders(*program);
-  if (!orders) {
-    complain(options.input + ": " + orders.message());
-    return failure();
-  }
+  if (!orders)
+    return complain(llvm::Twine(options.input) + ": " + orders.message());
   schedule = std::move(*orders);
   return success();
 }
 
-LogicalResult opt::loadSchedule(const DriverOptions &options, llvm::SourceMgr &sources,
-                                MLIRContext &context, Schedule &schedule) {
+static LogicalResult loadSchedule(const DriverOptions &options, llvm::SourceMgr &sources,
+                                  MLIRContext &context, Schedule &schedule) {
   switch (options.inputKind) {
   case InputKind::Schedule:
     return loadPipe(options, sources, context, schedule);
@@ -138,9 +132,24 @@ LogicalResult opt::loadSchedule(const DriverOptions &options, llvm::SourceMgr &s
   case InputKind::Program:
     return loadOrders(options, sources, schedule);
   case InputKind::Module:
-    llvm::errs() << "dualpipe-opt: error: '" << options.input
-                 << "' is an MLIR module, expected a .pipe, .csv or .dpx file\n";
-    return failure();
+    return complain("'" + llvm::Twine(options.input) + "' is " +
+                    (sources.getMemoryBuffer(sources.getMainFileID())->getBufferSize() == 0
+                         ? "empty"
+                         : "an MLIR module") +
+                    ", expected a .pipe, .csv or .dpx file");
   }
   return failure();
+}
+
+FailureOr<OpIndex> opt::loadChecked(const DriverOptions &options, llvm::SourceMgr &sources,
+                                    MLIRContext &context, Schedule &schedule) {
+  if (failed(loadSchedule(options, sources, context, schedule)))
+    return failure();
+  DiagnosticSink violations;
+  OpIndex index = checkSchedule(schedule, violations);
+  if (Status status = schedule.planCosts.checkRange(schedule); !status)
+    violations.error(schedule.loc, status.message());
+  if (failed(reportFindings(violations, schedule.files, options.input, context)))
+    return failure();
+  return index;
 }

@@ -6,12 +6,11 @@
 #include "Options.h"
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Schedule/OpIndex.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
 #include "llvm/Support/SourceMgr.h"
-
-#include <optional>
 
 namespace dualpipe::opt {
 
@@ -20,14 +19,15 @@ namespace dualpipe::opt {
 llvm::LogicalResult reportFindings(const DiagnosticSink &sink, llvm::ArrayRef<std::string> files,
                                    llvm::StringRef input, mlir::MLIRContext &context);
 
-/// Reads the order tables of the main buffer of `sources`, which is of `options.inputKind`
-/// and none of MLIR. Reports what it finds; does not check the order.
-llvm::LogicalResult loadSchedule(const DriverOptions &options, llvm::SourceMgr &sources,
-                                 mlir::MLIRContext &context, Schedule &schedule);
+/// Reads the order tables of the main buffer of `sources`, which is of `options.inputKind`,
+/// and checks the order and the planning costs. Reports what it finds. What is returned
+/// refers to `schedule`.
+llvm::FailureOr<OpIndex> loadChecked(const DriverOptions &options, llvm::SourceMgr &sources,
+                                     mlir::MLIRContext &context, Schedule &schedule);
 
-/// Reads the program in the main buffer of `sources`. Nothing, and why is printed, where
-/// it is none.
-std::optional<program::Program> loadProgram(const DriverOptions &options, llvm::SourceMgr &sources);
+/// Reads the program in the main buffer of `sources`; prints why it cannot.
+llvm::FailureOr<program::Program> loadProgram(const DriverOptions &options,
+                                              llvm::SourceMgr &sources);
 
 } // namespace dualpipe::opt
 

@@ -10,6 +10,7 @@
 #include "Main.h"
 #include "CompileModule.h"
 #include "CompileSchedule.h"
+#include "Complain.h"
 #include "DiffSchedules.h"
 #include "FormatPipe.h"
 #include "Input.h"
@@ -30,6 +31,8 @@
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+
 using namespace dualpipe;
 using namespace dualpipe::opt;
 
@@ -47,10 +50,8 @@ static llvm::LogicalResult runMlirOpt(Input input, llvm::StringRef output,
                                       mlir::DialectRegistry &registry) {
   std::string error;
   std::unique_ptr<llvm::ToolOutputFile> file = mlir::openOutputFile(output, &error);
-  if (!file) {
-    llvm::errs() << "dualpipe-opt: error: " << error << "\n";
-    return llvm::failure();
-  }
+  if (!file)
+    return complain(error);
   if (llvm::failed(mlir::MlirOptMain(file->os(), std::move(input.buffer), registry,
                                      mlir::MlirOptMainConfig::createFromCLOptions())))
     return llvm::failure();
@@ -58,9 +59,9 @@ static llvm::LogicalResult runMlirOpt(Input input, llvm::StringRef output,
   return llvm::success();
 }
 
-static int complain(const std::string &message) {
-  llvm::errs() << "dualpipe-opt: error: " << message << "\n";
-  return 1;
+/// An input that is not named is the standard input, too.
+static bool namesStandardInput(int argc, char **argv) {
+  return std::find(argv, argv + argc, llvm::StringRef("-")) != argv + argc;
 }
 
 int opt::main(int argc, char **argv) {
@@ -78,21 +79,24 @@ int opt::main(int argc, char **argv) {
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, overview, registry);
   Result<DriverOptions> options = readOptions(input, output);
   if (!options)
-    return complain(options.message());
+    return mlir::failed(complain(options.message()));
   if (options->formatPipe)
     return mlir::failed(formatPipe(*options));
   mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::failed(mlir::MlirOptMain(argc, argv, input, output, registry));
 
+  if (options->isDiff() && input == "-" && !namesStandardInput(argc, argv))
+    return mlir::failed(complain("--diff takes two inputs, got one: --diff A B, where '-' is the "
+                                 "standard input"));
+  if (options->isDiff())
+    return diffSchedules(*options, registry);
   Result<Input> opened = openInput(input);
   if (!opened)
-    return complain(opened.message());
+    return mlir::failed(complain(opened.message()));
   options->inputKind = opened->kind;
   if (Status status = checkOptionsApply(*options); !status)
-    return complain(status.message());
-  if (options->isDiff())
-    return diffSchedules(*options, std::move(*opened), registry);
+    return mlir::failed(complain(status.message()));
   if (opened->kind != InputKind::Module)
     return mlir::failed(compileSchedule(*options, std::move(*opened), registry));
   if (options->emit != Emit::Default)

@@ -4,6 +4,8 @@
 
 #include "dualpipe/Transforms/Passes.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CommandLine.h"
@@ -95,34 +97,50 @@ static Status readNumber(const cl::opt<std::string> &option, std::optional<uint3
                                      most ? fmt::format("to {}", *most) : "on"));
 }
 
-/// Whether two inputs are compared, or one is compiled, an option must mean something for
-/// the kind of one of them.
-static Status rejectOptions(const DriverOptions &options,
-                            std::initializer_list<const cl::Option *> unused) {
-  for (const cl::Option *option : unused)
+using OptionList = llvm::SmallVector<const cl::Option *, 16>;
+
+/// The options that mean nothing for a kind of input. Those that say how to compile mean
+/// nothing for an input that is compiled.
+static OptionList getUnusedOptions(InputKind kind) {
+  const cl::Option *params = std::addressof(paramFlag), *share = std::addressof(shareFlag);
+  switch (kind) {
+  case InputKind::Schedule:
+    return {&dialectFlag, share};
+  case InputKind::Csv:
+    return {params, &scheduleFlag};
+  case InputKind::Program:
+    return {&ranksFlag,    &microbatchesFlag, params,      &scheduleFlag, &forwardOnlyFlag,
+            &onlyRankFlag, &planCostFlag,     &sparesFlag, &dialectFlag,  share};
+  case InputKind::Module:
+    return {&ranksFlag,    &microbatchesFlag, params,       &scheduleFlag, &forwardOnlyFlag,
+            &onlyRankFlag, &planCostFlag,     &dialectFlag, share};
+  }
+  return {};
+}
+
+static Status checkOptionsOfKind(const DriverOptions &options) {
+  for (const cl::Option *option : getUnusedOptions(options.inputKind))
     if (option->getNumOccurrences() != 0)
       return Status::failure(fmt::format("--{} does not apply: '{}' is {}", option->ArgStr.str(),
                                          options.input, describe(options.inputKind)));
   return Status::success();
 }
 
-/// The options that say how to compile mean nothing for an input that is compiled.
-static Status checkOptionsOfKind(const DriverOptions &options) {
-  const cl::Option *params = std::addressof(paramFlag), *share = std::addressof(shareFlag);
-  switch (options.inputKind) {
-  case InputKind::Schedule:
-    return rejectOptions(options, {&dialectFlag, share});
-  case InputKind::Csv:
-    return rejectOptions(options, {params, &scheduleFlag});
-  case InputKind::Program:
-    return rejectOptions(options,
-                         {&ranksFlag, &microbatchesFlag, params, &scheduleFlag, &forwardOnlyFlag,
-                          &onlyRankFlag, &planCostFlag, &sparesFlag, &dialectFlag, share});
-  case InputKind::Module:
-    return rejectOptions(options,
-                         {&ranksFlag, &microbatchesFlag, params, &scheduleFlag, &forwardOnlyFlag,
-                          &onlyRankFlag, &planCostFlag, &dialectFlag, share});
-  }
+/// Where two inputs are compared, an option must mean something for one of them.
+static Status checkOptionsOfKinds(const DriverOptions &options) {
+  // The sizes of a schedule in cells are its own; a difference in size is no error here.
+  auto getUnused = [](InputKind kind) {
+    OptionList unused = getUnusedOptions(kind);
+    if (kind == InputKind::Csv)
+      unused.append({&ranksFlag, &microbatchesFlag});
+    return unused;
+  };
+  OptionList ofInput = getUnused(options.inputKind);
+  for (const cl::Option *option : getUnused(options.diffKind))
+    if (option->getNumOccurrences() != 0 && llvm::is_contained(ofInput, option))
+      return Status::failure(fmt::format(
+          "--{} does not apply: '{}' is {}, and '{}' is {}", option->ArgStr.str(), options.diff,
+          describe(options.diffKind), options.input, describe(options.inputKind)));
   return Status::success();
 }
 
@@ -149,20 +167,49 @@ static Status checkLevel(const DriverOptions &options) {
   return Status::success();
 }
 
+/// Options that change some of the outputs of a schedule.
+static Status checkOptionsOfOutput(const DriverOptions &options) {
+  auto reject = [](const cl::Option &option, const char *expected) {
+    if (option.getNumOccurrences() == 0)
+      return Status::success();
+    return Status::failure(fmt::format("--{} does not apply to this output: expected {}",
+                                       option.ArgStr.str(), expected));
+  };
+  bool hasSlots = options.emit == Emit::Streams || options.emit == Emit::Program;
+  bool hasRanks = hasSlots || options.emit == Emit::Default || options.emit == Emit::Order ||
+                  options.emit == Emit::Dataflow;
+  if (!hasRanks)
+    if (Status status = reject(onlyRankFlag, "--emit=order, dataflow, streams or program"); !status)
+      return status;
+  if (!hasSlots)
+    if (Status status = reject(sparesFlag, "--emit=streams or program"); !status)
+      return status;
+  return options.emit == Emit::Ast ? reject(planCostFlag, "a level after ast") : Status::success();
+}
+
 Status opt::checkOptionsApply(const DriverOptions &options) {
   if (options.isDiff())
-    return Status::success();
+    return checkOptionsOfKinds(options);
   if (Status status = checkOptionsOfKind(options); !status)
     return status;
   if (options.inputKind == InputKind::Module && options.emit == Emit::Default &&
       sparesFlag.getNumOccurrences() != 0)
     return Status::failure("--spares does not apply without --emit or an output .dpx: give it to "
                            "the pass, --pipe-assign-slots=spares=N");
-  return checkLevel(options);
+  if (Status status = checkLevel(options); !status)
+    return status;
+  return options.inputKind == InputKind::Module ? Status::success() : checkOptionsOfOutput(options);
 }
 
-/// Options of the output, where two inputs are compared.
-static Status checkOptionsOfDiff() {
+/// The other input, where two are compared, and options of an output that there is none of.
+static Status readDiff(DriverOptions &options) {
+  options.diff = diffFlag;
+  if (diffFlag.getNumOccurrences() == 0)
+    return Status::success();
+  if (options.diff.empty())
+    return Status::failure("--diff names no input to compare with: --diff A B");
+  if (options.diff == "-" && options.input == "-")
+    return Status::failure("--diff reads the standard input once: name one of the two inputs");
   const cl::Option *ofOutput[] = {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag};
   for (const cl::Option *option : ofOutput)
     if (option->getNumOccurrences() != 0)
@@ -218,6 +265,55 @@ static Emit emitFromEnding(llvm::StringRef output) {
   return Emit::Default;
 }
 
+/// What to write, and where to.
+static Status readOutput(DriverOptions &options) {
+  for (const std::string &input : {options.input, options.diff})
+    if (llvm::sys::fs::equivalent(input, options.output))
+      return Status::failure(fmt::format("the output '{}' is the input", options.output));
+  Emit ofEnding = emitFromEnding(options.output);
+  options.emit = emitFlag == Emit::Default ? ofEnding : emitFlag;
+  bool isSaid = options.emit == ofEnding ||
+                (ofEnding == Emit::TorchCsv && options.emit == Emit::TorchCsvComms);
+  if (ofEnding != Emit::Default && !isSaid && !options.isDiff())
+    return Status::failure(fmt::format("--emit asks for something else than what the ending of "
+                                       "'{}' says: leave one of them out",
+                                       options.output));
+  options.torchOutput.legacy = legacyOutputFlag;
+  if (options.emit == Emit::Program && options.outputIsStdout())
+    return Status::failure("a program file is binary: name it with -o FILE.dpx");
+  if (Status status = readNumber(onlyRankFlag, options.onlyRank, 0); !status)
+    return status;
+  std::optional<uint32_t> spares;
+  Status status = readNumber(sparesFlag, spares, 0, kMaxSpares);
+  options.spares = spares.value_or(kDefaultSpares);
+  return status;
+}
+
+/// How a schedule in PyTorch's grammar is read.
+static Status readCsvOptions(TorchReadOptions &options) {
+  options.dialect = dialectFlag;
+  return readShares(options);
+}
+
+/// Which schedule, for which sizes and times.
+static Status readScheduleOptions(frontend::Options &options) {
+  options.schedule = scheduleFlag;
+  options.forwardOnly = forwardOnlyFlag;
+  if (Status status = readNumber(ranksFlag, options.ranks, 1); !status)
+    return status;
+  if (Status status = readNumber(microbatchesFlag, options.microbatches, 1); !status)
+    return status;
+  if (Status status = readParams(options); !status)
+    return status;
+  if (planCostFlag.getNumOccurrences() != 0 && planCostFlag.empty())
+    return Status::failure("--plan-cost is empty, expected times like fwd=1,bwd=2");
+  Result<Costs> costs = Costs::parse(planCostFlag);
+  if (!costs)
+    return Status::failure("--plan-cost: " + costs.message());
+  options.planCosts = *costs;
+  return Status::success();
+}
+
 Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   DriverOptions options;
   options.input = std::move(input);
@@ -228,41 +324,13 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
       return status;
     return options;
   }
-  if (llvm::sys::fs::equivalent(options.input, options.output))
-    return Status::failure(fmt::format("the output '{}' is the input", options.output));
-  options.emit = emitFlag == Emit::Default ? emitFromEnding(options.output) : emitFlag;
-  options.schedule.schedule = scheduleFlag;
-  options.schedule.forwardOnly = forwardOnlyFlag;
-
-  options.diff = diffFlag;
-  options.torch.dialect = dialectFlag;
-  options.torchOutput.legacy = legacyOutputFlag;
-  if (diffFlag.getNumOccurrences() != 0 && options.diff.empty())
-    return Status::failure("--diff names no input to compare with: --diff A B");
-  if (options.isDiff() && options.diff == "-" && options.input == "-")
-    return Status::failure("--diff reads the standard input once: name one of the two inputs");
-  if (Status status = options.isDiff() ? checkOptionsOfDiff() : Status::success(); !status)
+  if (Status status = readDiff(options); !status)
     return status;
-  if (Status status = readShares(options.torch); !status)
+  if (Status status = readOutput(options); !status)
     return status;
-  if (Status status = readNumber(ranksFlag, options.schedule.ranks, 1); !status)
+  if (Status status = readCsvOptions(options.torch); !status)
     return status;
-  if (Status status = readNumber(microbatchesFlag, options.schedule.microbatches, 1); !status)
+  if (Status status = readScheduleOptions(options.schedule); !status)
     return status;
-  if (Status status = readNumber(onlyRankFlag, options.onlyRank, 0); !status)
-    return status;
-  std::optional<uint32_t> spares;
-  if (Status status = readNumber(sparesFlag, spares, 0, kMaxSpares); !status)
-    return status;
-  options.spares = spares.value_or(kDefaultSpares);
-  if (Status status = readParams(options.schedule); !status)
-    return status;
-
-  Result<Costs> costs = Costs::parse(planCostFlag);
-  if (!costs)
-    return Status::failure("--plan-cost: " + costs.message());
-  options.schedule.planCosts = *costs;
-  if (options.emit == Emit::Program && options.outputIsStdout())
-    return Status::failure("a program file is binary: name it with -o FILE.dpx");
   return options;
 }

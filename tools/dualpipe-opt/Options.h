@@ -34,6 +34,8 @@ struct DriverOptions {
   InputKind inputKind = InputKind::Module;
   /// What to compare the input with; empty where nothing is compared.
   std::string diff;
+  /// Known once that is open.
+  InputKind diffKind = InputKind::Module;
   Emit emit = Emit::Default;
   frontend::Options schedule;
   std::optional<uint32_t> onlyRank;
@@ -57,7 +59,8 @@ void prepareCommandLine();
 /// message for the user.
 Result<DriverOptions> readOptions(std::string input, std::string output);
 
-/// Fails where what is asked for means nothing for the kind of the input.
+/// Fails where what is asked for means nothing for the kind of the input; where two inputs are
+/// compared, for the kind of either.
 Status checkOptionsApply(const DriverOptions &options);
 
 } // namespace dualpipe::opt

@@ -1,6 +1,7 @@
 //===- Output.cpp - writing what was compiled -------------------------------===//
 
 #include "Output.h"
+#include "Complain.h"
 
 #include "dualpipe/Program/Writer.h"
 
@@ -12,9 +13,8 @@
 using namespace dualpipe;
 using namespace mlir;
 
-static LogicalResult complain(const std::string &output, const std::string &why) {
-  llvm::errs() << "dualpipe-opt: error: cannot write '" << output << "': " << why << "\n";
-  return failure();
+static LogicalResult cannotWrite(const std::string &output, const std::string &why) {
+  return opt::complain("cannot write '" + llvm::Twine(output) + "': " + why);
 }
 
 /// The error of a stream that cannot take what was written; LLVM aborts on one
@@ -40,7 +40,7 @@ static bool canBeReplaced(const std::string &output) {
 LogicalResult opt::writeText(const std::string &output,
                              llvm::function_ref<void(llvm::raw_ostream &)> print) {
   if (!canBeReplaced(output))
-    return complain(output, "not a regular file");
+    return cannotWrite(output, "not a regular file");
   llvm::Error error = llvm::writeToOutput(output, [&](llvm::raw_ostream &os) {
     print(os);
     // Everything but nowhere is a file.
@@ -48,7 +48,7 @@ LogicalResult opt::writeText(const std::string &output,
                               : flush(static_cast<llvm::raw_fd_ostream &>(os));
   });
   if (error)
-    return complain(output, llvm::toString(std::move(error)));
+    return cannotWrite(output, llvm::toString(std::move(error)));
   return success();
 }
 
@@ -72,6 +72,6 @@ LogicalResult opt::writeProgram(const std::string &output, const program::Progra
   });
   Status status = program::writeProgramFile(output, program.shared, sections);
   if (!status)
-    return complain(output, status.message());
+    return cannotWrite(output, status.message());
   return success();
 }

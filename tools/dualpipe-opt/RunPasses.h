@@ -3,6 +3,8 @@
 #ifndef DUALPIPE_TOOLS_DUALPIPEOPT_RUNPASSES_H
 #define DUALPIPE_TOOLS_DUALPIPEOPT_RUNPASSES_H
 
+#include "Complain.h"
+
 #include "dualpipe/Pipelines/Lowering.h"
 #include "dualpipe/Target/Program.h"
 
@@ -10,7 +12,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace dualpipe::opt {
 
@@ -51,9 +52,8 @@ inline llvm::LogicalResult rejectUserPasses(mlir::MLIRContext &context,
     return llvm::failure();
   if (pm.empty())
     return llvm::success();
-  llvm::errs() << "dualpipe-opt: error: passes do not apply to this output of a schedule: "
-                  "run them with --emit=order, dataflow or streams\n";
-  return llvm::failure();
+  return complain("passes do not apply to this output of a schedule: run them with --emit=order, "
+                  "dataflow or streams");
 }
 
 } // namespace dualpipe::opt

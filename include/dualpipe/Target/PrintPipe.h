@@ -4,6 +4,7 @@
 #define DUALPIPE_TARGET_PRINTPIPE_H
 
 #include "dualpipe/Schedule/Schedule.h"
+#include "dualpipe/Support/Status.h"
 
 #include <string>
 
@@ -14,8 +15,9 @@ namespace dualpipe {
 /// made the table, the program gives the same one but for places in the text.
 ///
 /// Names that the language cannot spell are changed to ones that it can. A schedule that
-/// runs forward only gives a program for `--forward-only`.
-std::string printPipe(const Schedule &schedule);
+/// runs forward only gives a program for `--forward-only`. Fails where the stages are not
+/// numbered in the order of the micro-batches that visit them, which the language cannot say.
+Result<std::string> printPipe(const Schedule &schedule);
 
 } // namespace dualpipe
 

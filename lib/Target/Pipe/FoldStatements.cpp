@@ -9,22 +9,25 @@ using namespace dualpipe::pipe_text;
 /// Longer bodies are not looked for: the search takes as many steps at each place.
 static constexpr size_t kMaxBody = 16;
 
+bool Statement::looksLike(const Statement &other) const {
+  return phase == other.phase && actions.size() == other.actions.size() &&
+         std::equal(actions.begin(), actions.end(), other.actions.begin(),
+                    [](const Action &x, const Action &y) { return x.looksLike(y); });
+}
+
 /// Whether `next` follows `last` as `last` follows `first`: the same actions, the
 /// micro-batch of each moved on by the same step.
 static bool continues(const Statement &first, const Statement &last, const Statement &next) {
-  if (first.size() != last.size() || last.size() != next.size())
+  if (!first.looksLike(last) || !last.looksLike(next))
     return false;
-  for (size_t i = 0; i != next.size(); ++i)
-    if (!first[i].looksLike(last[i]) || !last[i].looksLike(next[i]) ||
-        last[i].microbatch - first[i].microbatch != next[i].microbatch - last[i].microbatch)
+  auto getMicrobatch = [](const Statement &statement, size_t i) {
+    return statement.actions[i].microbatch;
+  };
+  for (size_t i = 0; i != next.actions.size(); ++i)
+    if (getMicrobatch(last, i) - getMicrobatch(first, i) !=
+        getMicrobatch(next, i) - getMicrobatch(last, i))
       return false;
   return true;
-}
-
-static bool looksLike(const Statement &a, const Statement &b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(),
-                    [](const Action &x, const Action &y) { return x.looksLike(y); });
 }
 
 /// How often the `length` statements at `begin` stand one after the other.
@@ -33,7 +36,7 @@ static size_t countRepetitions(const std::vector<Statement> &statements, size_t 
   size_t at = begin + length;
   for (; at < end; ++at) {
     bool isSecond = at - begin < 2 * length;
-    if (isSecond ? !looksLike(statements[at - length], statements[at])
+    if (isSecond ? !statements[at - length].looksLike(statements[at])
                  : !continues(statements[at - 2 * length], statements[at - length], statements[at]))
       break;
   }
@@ -47,13 +50,14 @@ std::vector<Fold> dualpipe::pipe_text::foldStatements(const std::vector<Statemen
     // Long bodies are hard to read: one that is repeated twice gains nothing, and every
     // further repetition its length. Of equals the shortest.
     Fold best{begin, 1, 1};
-    auto getGain = [](size_t length, size_t count) {
-      return int64_t(length) * (int64_t(count) - 2);
-    };
+    size_t bestGain = 0;
     for (size_t length = 1; length <= std::min(kMaxBody, (end - begin) / 2); ++length) {
       size_t count = countRepetitions(statements, begin, end, length);
-      if (getGain(length, count) > getGain(best.length, best.count))
-        best = {begin, length, count};
+      size_t gain = count < 2 ? 0 : length * (count - 2);
+      if (gain <= bestGain)
+        continue;
+      best = {begin, length, count};
+      bestGain = gain;
     }
     folds.push_back(best);
     begin += best.length * best.count;

@@ -22,7 +22,13 @@ struct Action {
 };
 
 /// An action on its own, or a fused group.
-using Statement = std::vector<Action>;
+struct Statement {
+  std::string_view phase; ///< empty: in none
+  std::vector<Action> actions;
+
+  /// Whether `other` differs in its micro-batches only.
+  bool looksLike(const Statement &other) const;
+};
 
 /// The statements [begin, begin + length) stand for `count` repetitions of
 /// themselves. From one to the next, the micro-batch of each action moves by a step of

@@ -32,15 +32,12 @@ struct PipelineUnit {
   std::optional<int64_t> firstMember;
 };
 
-/// An expression that is `values[k]` where the name `index` has the value `k + first`.
-std::string spellTable(const std::vector<std::string> &values, const std::string &index,
-                       int64_t first = 0);
+/// The declarations of the pipelines and what they share, a line each. Names the tables in
+/// `scope` that they need.
+std::vector<std::string> printPipelines(const Schedule &schedule, Scope &scope);
 
-/// The declarations of the pipelines and what they share, a line each.
-std::vector<std::string> printPipelines(const Schedule &schedule, const Scope &scope);
-
-/// The `cost` and `memory` declarations, if there are any.
-std::vector<std::string> printPlans(const Schedule &schedule, const Scope &scope);
+/// The `cost` and `memory` declarations, if there are any, and their tables.
+std::vector<std::string> printPlans(const Schedule &schedule, Scope &scope);
 
 } // namespace dualpipe::pipe_text
 

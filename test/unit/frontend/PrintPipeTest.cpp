@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <map>
 
 using namespace dualpipe;
@@ -57,10 +58,17 @@ std::string describe(const Schedule &schedule) {
   return text;
 }
 
+/// The printed program of a schedule that has one.
+std::string print(const Schedule &schedule) {
+  Result<std::string> text = printPipe(schedule);
+  EXPECT_TRUE(text) << text.message();
+  return text ? *text : "";
+}
+
 /// Prints the schedule and compiles the text.
 void expectRoundTrip(const Outcome &original, const Options &options) {
   ASSERT_TRUE(original.ok) << original.findings;
-  std::string text = printPipe(original.schedule);
+  std::string text = print(original.schedule);
   Options plain;
   plain.ranks = options.ranks;
   plain.microbatches = options.microbatches;
@@ -68,7 +76,7 @@ void expectRoundTrip(const Outcome &original, const Options &options) {
   Outcome again = compile(text, plain);
   ASSERT_TRUE(again.ok) << again.findings << text;
   EXPECT_EQ(describe(again.schedule), describe(original.schedule)) << text;
-  EXPECT_EQ(printPipe(again.schedule), text) << "printing is not stable";
+  EXPECT_EQ(print(again.schedule), text) << "printing is not stable";
 }
 
 std::string wrap(const std::string &items) {
@@ -88,7 +96,7 @@ void expectRoundTrip(const std::string &items, uint32_t ranks, uint32_t microbat
 std::string printed(const std::string &items, uint32_t ranks, uint32_t microbatches) {
   Outcome run = compile(wrap(items), sized(ranks, microbatches));
   EXPECT_TRUE(run.ok) << run.findings;
-  std::string text = printPipe(run.schedule);
+  std::string text = print(run.schedule);
   return text.substr(text.find("\n\n  pipeline") + 2);
 }
 
@@ -165,6 +173,70 @@ TEST(PrintPipe, FamiliesRoundTrip) {
       2, 2);
 }
 
+TEST(PrintPipe, WavesAreInClosedForm) {
+  std::string items = "pipeline p { stages 4 * P; microbatches M; place s -> if s div P mod 2 == 0 "
+                      "then s mod P else P - 1 - s mod P }\n"
+                      "rank r { for k in 0..4 { fwd p[k] } }";
+  EXPECT_THAT(printed(items, 3, 1),
+              testing::StartsWith("  pipeline p { stages 12; microbatches 1; place s -> if s div P "
+                                  "mod 2 == 0 then s mod P else P - 1 - s mod P }\n"));
+  expectRoundTrip(items, 3, 1);
+}
+
+/// An `if` for each member would be nested more deeply than the language takes.
+TEST(PrintPipe, LargeFamiliesOfManyPlacementsRoundTrip) {
+  std::string rank = "rank r { for i in 1..501 { for s in 0..7 { if at(i, s) == r { fwd "
+                     "p(i).stage(s) } } } }";
+  for (const char *at : {"(s * i + i) mod P", "if i mod 2 == 0 then s else P - 1 - s"})
+    expectRoundTrip(
+        std::string("def at(i, s) = ") + at +
+            "\npipeline p(i in 1..501) { stages P; microbatches 1 + i mod 2; place s -> "
+            "at(i, s) }\nshare p\n" +
+            rank,
+        7, 750);
+}
+
+/// With one rank, all members of one stage and of two stand on the same: the rows of a table must
+/// be tuples nevertheless, and so must a table of one row.
+TEST(PrintPipe, LargeFamiliesOfFewStagesRoundTrip) {
+  expectRoundTrip("pipeline p(i in 0..20) { stages 1 + i mod 2; microbatches 1; place s -> 0 }\n"
+                  "rank r { for i in 0..20 { for s in 0..1 + i mod 2 { fwd p(i).stage(s) } } }",
+                  1, 20);
+  expectRoundTrip("pipeline p(i in 0..20) { stages 1; microbatches 1; place s -> i mod P }\n"
+                  "rank r { for i in 0..20 { if i mod P == r { fwd p(i) } } }",
+                  3, 20);
+}
+
+/// Tables that were made anew for each stage would take a step for each pair of stages.
+TEST(PrintPipe, ManyStagesRoundTrip) {
+  expectRoundTrip(
+      "def at(s) = (s * s div 7 + s div 3) mod P\n"
+      "pipeline p { stages 8192; microbatches 1; place s -> at(s) }\n"
+      "cost { fwd s -> 1 + s mod 3; bwd s -> 2 + s mod 5 }\n"
+      "memory { activation s -> 1 + s mod 7; context s -> s mod 2; limit r -> 20000 + r "
+      "}\n"
+      "rank r { for s in 0..8192 { if at(s) == r { fwd p.stage(s) } } }",
+      64, 1);
+}
+
+TEST(PrintPipe, StagesMustBeNumberedInTheOrderOfTheMicrobatches) {
+  Outcome run = compile(wrap("pipeline a { stages 2; microbatches 1; place s -> s }\n"
+                             "pipeline b { stages 1; microbatches 1; place s -> s }\n"
+                             "rank r { fwd a; if r == 0 { fwd b } }"),
+                        sized(2, 2));
+  ASSERT_TRUE(run.ok) << run.findings;
+  run.schedule.pipelines[0].firstStage = 1;
+  run.schedule.pipelines[1].firstStage = 0;
+  EXPECT_EQ(printPipe(run.schedule).message(),
+            "the schedule is no explicit program: pipeline 'a', of the micro-batches from 0 on, "
+            "begins with stage 1, expected 0: a program numbers stages in the order of its "
+            "micro-batches; number them so in the input");
+  std::swap(run.schedule.pipelines[0], run.schedule.pipelines[1]);
+  EXPECT_EQ(printPipe(run.schedule).message(),
+            "the schedule is no explicit program: pipeline 'b' begins with micro-batch 1, expected "
+            "0: a program numbers micro-batches in the order of its pipelines");
+}
+
 TEST(PrintPipe, PlansRoundTrip) {
   expectRoundTrip(
       "pipeline p { stages P; microbatches M; place s -> s }\n"
@@ -212,6 +284,18 @@ TEST(PrintPipe, ParametersKeepTheirValues) {
               "rank s { repeat count { fwd P; bwd P } } }\n",
               options);
   expectRoundTrip(run, options);
+  std::string text = print(run.schedule);
+  options.params = {{"group", 3}};
+  EXPECT_THAT(compile(text, options).findings,
+              testing::HasSubstr("schedule 's' is written for group = 2, got 3"));
+
+  // The least integer has no literal.
+  options.params = {{"group", std::numeric_limits<int64_t>::min()}};
+  expectRoundTrip(compile("pipe 1\nschedule s(ranks P, microbatches M, param group) {\n"
+                          "pipeline p { stages P; microbatches M; place r -> r }\n"
+                          "rank r { repeat M { fwd p; bwd p } } }\n",
+                          options),
+                  options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -248,6 +332,52 @@ TEST(PrintPipe, FoldsRunsIntoLoops) {
             "}\n");
 }
 
+TEST(PrintPipe, LoopsMayHoldPhases) {
+  std::string items = "pipeline p { stages 1; microbatches M; place s -> s }\n"
+                      "rank r {\n"
+                      "  phase \"a\" { fwd p }\n"
+                      "  repeat 4 { phase \"a\" { fwd p }; phase \"b\" { bwd p }; bwd p }\n"
+                      "  repeat 4 { fwd p }\n"
+                      "  bwd p\n"
+                      "}";
+  EXPECT_THAT(printed(items, 1, 9), testing::HasSubstr("      for i in 1..5 {\n"
+                                                       "        phase \"a\" {\n"
+                                                       "          fwd p.stage(0) @ i\n"
+                                                       "        }\n"
+                                                       "        phase \"b\" {\n"
+                                                       "          bwd p.stage(0) @ 2 * i - 2\n"
+                                                       "        }\n"
+                                                       "        bwd p.stage(0) @ 2 * i - 1\n"
+                                                       "      }\n"));
+}
+
+TEST(PrintPipe, LoopsOfPhasesRoundTrip) {
+  std::string pipeline = "pipeline p { stages 1; microbatches M; place s -> s }\n";
+  for (const char *body :
+       {"repeat M { phase \"a\" { fwd p }; phase \"b\" { bwd p } }",
+        "repeat M { phase \"a\" { fwd p }; bwd p }", "repeat M { fwd p; phase \"b\" { bwd p } }",
+        "phase \"a\" { fwd p }; repeat M - 1 { phase \"a\" { fwd p }; phase \"b\" { bwd p } }; bwd "
+        "p",
+        "repeat M div 2 { phase \"a\" { fwd p }; phase \"b\" { bwd p; fwd p }; phase \"a\" { bwd p "
+        "} "
+        "}"})
+    expectRoundTrip(pipeline + "rank r { " + body + " }", 1, 8);
+}
+
+TEST(PrintPipe, WhatStandsTwiceIsNoLoop) {
+  EXPECT_THAT(
+      printed("pipeline p { stages 1; microbatches M; place s -> s }\n"
+              "rank r { fwd p; fwd p; for i in 0..3 { bwd p; fwd p }; bwd p; bwd p }",
+              1, 5),
+      testing::HasSubstr("    if r == 0 {\n"
+                         "      fwd p.stage(0) @ 0\n"
+                         "      fwd p.stage(0) @ 1\n"
+                         "      for i in 0..3 { bwd p.stage(0) @ i; fwd p.stage(0) @ i + 2 }\n"
+                         "      bwd p.stage(0) @ 3\n"
+                         "      bwd p.stage(0) @ 4\n"
+                         "    }\n"));
+}
+
 TEST(PrintPipe, LoopsMayRunInStepsAndBackwards) {
   std::string items = "pipeline p { stages 1; microbatches M; place s -> s }\n"
                       "rank r {\n"
@@ -277,7 +407,7 @@ TEST(PrintPipe, ChangesNamesThatTheLanguageCannotSpell) {
   run.schedule.pipelines[0].name = "0 to 3";
   run.schedule.pipelines[1].name = "fwd";
   run.schedule.pipelines[2].name = "fwd_";
-  std::string text = printPipe(run.schedule);
+  std::string text = print(run.schedule);
   EXPECT_THAT(text, testing::HasSubstr("schedule zb_1p(ranks P, microbatches M) {"));
   EXPECT_THAT(text, testing::HasSubstr("pipeline _0_to_3 {"));
   EXPECT_THAT(text, testing::HasSubstr("pipeline fwd_ {"));
@@ -289,7 +419,7 @@ TEST(PrintPipe, OtherSizesAreRefused) {
   Outcome run = compile(wrap("pipeline p { stages P; microbatches M; place s -> s }\n"
                              "rank r { repeat M { fwd p; bwd p } }"),
                         sized(1, 2));
-  std::string text = printPipe(run.schedule);
+  std::string text = print(run.schedule);
   EXPECT_THAT(compile(text, sized(2, 2)).findings,
               testing::HasSubstr("schedule 's' is written for 1 ranks, got 2"));
   EXPECT_THAT(compile(text, sized(1, 3)).findings,
@@ -299,7 +429,7 @@ TEST(PrintPipe, OtherSizesAreRefused) {
   Outcome inference = compile(wrap("pipeline p { stages P; microbatches M; place s -> s }\n"
                                    "rank r { repeat M { fwd p; bwd p } }"),
                               forwardOnly);
-  EXPECT_THAT(compile(printPipe(inference.schedule), sized(1, 2)).findings,
+  EXPECT_THAT(compile(print(inference.schedule), sized(1, 2)).findings,
               testing::HasSubstr("schedule 's' runs forward only: compile it with --forward-only"));
 }
 
