@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Feeds the front end and the formatter random texts, under sanitizers.
+# Feeds random texts to the front end and the formatter, then to the reader of PyTorch's grammar, under
+# sanitizers.
 #
-#   scripts/fuzz.sh [SECONDS]     default 600
+#   scripts/fuzz.sh [SECONDS]     for each of the two; default 600
 #
-# Everything stands in build-fuzz/: the program, the corpus (it grows; the examples and the tests are
+# Everything stands in build-fuzz/: the programs, the corpus (it grows; the examples and the tests are
 # its seeds), and findings/, one file for each text that made the program fail. Such a text belongs,
 # once it is small, in test/Frontend/fuzz-regressions/. Exit code 1 where one was found.
 set -euo pipefail
@@ -24,25 +25,34 @@ if [ ! -f $dir/build.ninja ]; then
     exit 1
   fi
 fi
-ninja -C $dir fuzz-pipe
+ninja -C $dir fuzz-pipe fuzz-csv
 
-mkdir -p $dir/corpus $dir/findings
+mkdir -p $dir/findings
 rm -rf $dir/seeds
-mkdir -p $dir/seeds
+mkdir -p $dir/seeds/pipe $dir/seeds/csv
 while read -r file; do
-  cp "$file" "$dir/seeds/$(printf '%s' "$file" | tr / -)"
+  cp "$file" "$dir/seeds/pipe/$(printf '%s' "$file" | tr / -)"
 done < <(find examples test -name '*.pipe' | sort)
+# The first byte says how a file is read: '@' for the defaults.
+while read -r file; do
+  { printf '@'; cat "$file"; } >"$dir/seeds/csv/$(printf '%s' "$file" | tr / -)"
+done < <(find examples test -name '*.csv' | sort)
 sed -nE 's/^(KEYWORD\([A-Za-z]+, |PUNCTUATION\([A-Za-z]+, |CONTEXTUAL\()("[^"]+")\)$/\2/p' \
   lib/Frontend/TokenKinds.def >$dir/pipe.dict
+printf '"%s"\n' F I W B BW SEND_F RECV_F SEND_B RECV_B UNSHARD REDUCE_GRAD OVERLAP_F_B >$dir/csv.dict
 
-before=$(find $dir/findings -type f | wc -l)
-code=0
-nice $dir/bin/fuzz-pipe -max_total_time="$seconds" -dict=$dir/pipe.dict -artifact_prefix=$dir/findings/ \
-  -timeout=10 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 \
-  $dir/corpus $dir/seeds >$dir/fuzz.log 2>&1 || code=$?
-if [ $code != 0 ] || [ "$(find $dir/findings -type f | wc -l)" != "$before" ]; then
-  tail -n 40 $dir/fuzz.log >&2
-  echo "fuzz.sh: failed with exit code $code; the text stands in $dir/findings/, the log in $dir/fuzz.log" >&2
-  exit 1
-fi
-sed -n 's/^stat::number_of_executed_units: */fuzz: texts tried: /p' $dir/fuzz.log
+for kind in pipe csv; do
+  mkdir -p $dir/corpus/$kind
+  before=$(find $dir/findings -type f | wc -l)
+  code=0
+  nice $dir/bin/fuzz-$kind -max_total_time="$seconds" -dict=$dir/$kind.dict \
+    -artifact_prefix=$dir/findings/$kind- -timeout=10 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 \
+    $dir/corpus/$kind $dir/seeds/$kind >$dir/fuzz-$kind.log 2>&1 || code=$?
+  if [ $code != 0 ] || [ "$(find $dir/findings -type f | wc -l)" != "$before" ]; then
+    tail -n 40 $dir/fuzz-$kind.log >&2
+    echo "fuzz.sh: fuzz-$kind failed with exit code $code; the text stands in $dir/findings/, the log in" \
+      "$dir/fuzz-$kind.log" >&2
+    exit 1
+  fi
+  sed -n "s/^stat::number_of_executed_units: */fuzz: $kind texts tried: /p" $dir/fuzz-$kind.log
+done

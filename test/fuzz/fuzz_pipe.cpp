@@ -4,6 +4,7 @@
 // laid out. Sanitizers watch; what this file checks itself:
 //
 // - failure comes with a finding, and success without;
+// - a legal schedule is the same as its explicit program;
 // - a layout is its own layout;
 // - a text that is valid is valid in its layout, with the same tree.
 //
@@ -11,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fuzzing.h"
 #include "dualpipe/Frontend/Format.h"
-#include "dualpipe/Frontend/Frontend.h"
 #include "dualpipe/Schedule/Checker.h"
 #include "dualpipe/Schedule/Timeline.h"
 
@@ -22,12 +23,11 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/VirtualFileSystem.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 using namespace dualpipe;
 using namespace dualpipe::frontend;
+using namespace dualpipe::fuzzing;
 using llvm::StringRef;
 
 namespace {
@@ -45,13 +45,6 @@ Options getOptions() {
   options.limits.maxForwards = 1 << 12;
   options.limits.maxSteps = 20000;
   return options;
-}
-
-void expect(bool holds, const char *what) {
-  if (holds)
-    return;
-  std::fprintf(stderr, "fuzz-pipe: this does not hold: %s\n", what);
-  std::abort();
 }
 
 /// A tree without the places of its nodes.
@@ -91,8 +84,10 @@ std::optional<std::string> compile(StringRef text, bool run) {
       if (!ok)
         continue;
       OpIndex index = checkSchedule(schedule, findings);
-      if (!findings.hasErrors())
-        Timeline timeline(index, Costs());
+      if (findings.hasErrors())
+        continue;
+      Timeline timeline(index, schedule.planCosts);
+      printAndCompile(schedule);
     }
   }
   std::string tree;
