@@ -16,9 +16,10 @@ struct TransferOps {
   OpRef producer, consumer;
 };
 
-/// The ops of the transfer that `end` belongs to. Both are invalid where no op on the
-/// rank of `end` makes or needs such a value; the other one alone is where no other
-/// stage does.
+/// The ops of the transfer that `end` belongs to, on whichever ranks they stand: whether
+/// the one at its own stage is on the rank of `end` is for the caller to check. Both are
+/// invalid where no op of that stage makes or needs such a value; the other one alone is
+/// where no other stage does.
 TransferOps findOps(const OpIndex &index, const RankOrder::Transfer &end);
 
 /// Where the ends of each transfer stand, by the op that makes what is sent.
