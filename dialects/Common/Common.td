@@ -66,4 +66,16 @@ def SlotClassListProp : Property<"::dualpipe::SlotClassList", "list of slot clas
   let readFromMlirBytecode = "return ::dualpipe::readSlotClasses($_reader, $_storage);";
 }
 
+/// What the program of a rank asks of the stages of a model.
+def ModelProp : Property<"::dualpipe::program::Contract", "model contract",
+                         "const ::dualpipe::program::Contract &"> {
+  let defaultValue = "::dualpipe::program::Contract{}";
+  let storageTypeValueOverride = "::dualpipe::program::Contract{}";
+  let convertToAttribute = "return ::dualpipe::modelToAttribute($_ctxt, $_storage);";
+  let convertFromAttribute = "return ::dualpipe::modelFromAttribute($_storage, $_attr, $_diag);";
+  let hashProperty = "::dualpipe::hashModel($_storage)";
+  let writeToMlirBytecode = "::dualpipe::writeModel($_writer, $_storage);";
+  let readFromMlirBytecode = "return ::dualpipe::readModel($_reader, $_storage);";
+}
+
 #endif // DUALPIPE_DIALECTS_COMMON

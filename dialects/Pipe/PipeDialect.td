@@ -51,6 +51,8 @@ def Pipe_ComputeOpInterface : OpInterface<"ComputeOpInterface"> {
                     "getAccumulate">,
     InterfaceMethod<"Sets whether the op adds to the weight gradient", "void", "setAccumulate",
                     (ins "bool":$accumulate)>,
+    InterfaceMethod<"The roles of the operands as bits; 0 for those of the usual contract",
+                    "uint32_t", "getReads">,
     InterfaceMethod<"The slots of the results; empty before slots are assigned",
                     "::llvm::ArrayRef<uint32_t>", "getSlots">,
     InterfaceMethod<"Sets the slots of the results", "void", "setSlots",

@@ -7,12 +7,14 @@
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Pipe/PipeSyntax.h"
+#include "dualpipe/Schedule/ModelContract.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace dualpipe;
 using namespace dualpipe::pipe;
 using namespace mlir;
+using program::SlotKind;
 
 #define GET_OP_CLASSES
 #include "dialects/Pipe/PipeOps.cpp.inc"
@@ -21,21 +23,43 @@ using namespace mlir;
 // Values by kind
 //===----------------------------------------------------------------------===//
 
-SmallVector<Type, 2> pipe::getInputTypes(MLIRContext *context, OpKind kind, bool last) {
+uint32_t pipe::getInputRoles(OpKind kind, bool last, uint32_t reads) {
+  return reads ? reads : program::getReads(program::Contract(), getFunction(kind), last);
+}
+
+uint32_t pipe::getInputRoles(ComputeOpInterface op) {
+  return getInputRoles(op.getKind(), op.getLast(), op.getReads());
+}
+
+void pipe::forEachRole(uint32_t roles, llvm::function_ref<void(SlotKind)> action) {
+  for (unsigned index = 0; index < program::kNumSlotKinds; ++index)
+    if (roles & bit(static_cast<SlotKind>(index)))
+      action(static_cast<SlotKind>(index));
+}
+
+/// The type of what a slot of a kind holds.
+static Type getType(MLIRContext *context, SlotKind kind) {
   switch (kind) {
-  case OpKind::Forward:
-    if (last)
-      return {ActType::get(context), LabelsType::get(context)};
-    return {ActType::get(context)};
-  case OpKind::Backward:
-  case OpKind::BackwardInput:
-    if (last)
-      return {SavedType::get(context)};
-    return {GradType::get(context), SavedType::get(context)};
-  case OpKind::BackwardWeight:
-    return {SavedType::get(context), WctxType::get(context)};
+  case SlotKind::Input:
+  case SlotKind::Output:
+    return ActType::get(context);
+  case SlotKind::GradOutput:
+  case SlotKind::GradInput:
+    return GradType::get(context);
+  case SlotKind::Saved:
+    return SavedType::get(context);
+  case SlotKind::WeightContext:
+    return WctxType::get(context);
+  case SlotKind::Labels:
+    return LabelsType::get(context);
   }
   llvm_unreachable("every kind returns above");
+}
+
+SmallVector<Type, 2> pipe::getInputTypes(MLIRContext *context, uint32_t roles) {
+  SmallVector<Type, 2> types;
+  forEachRole(roles, [&](SlotKind role) { types.push_back(getType(context, role)); });
+  return types;
 }
 
 SmallVector<Type, 2> pipe::getOutputTypes(MLIRContext *context, OpKind kind, bool first, bool last,
@@ -71,11 +95,12 @@ static LogicalResult verifySlots(Operation *op, ArrayRef<uint32_t> slots) {
 //===----------------------------------------------------------------------===//
 
 void RankOp::build(OpBuilder &builder, OperationState &state, uint32_t rank, StringRef schedule,
-                   bool forwardOnly) {
+                   bool forwardOnly, const program::Contract &model) {
   Properties &properties = state.getOrAddProperties<Properties>();
   properties.rank = rank;
   properties.schedule = FlatSymbolRefAttr::get(builder.getContext(), schedule);
   properties.forward_only = forwardOnly;
+  properties.model = model;
   state.addRegion()->emplaceBlock();
 }
 
@@ -83,6 +108,8 @@ LogicalResult RankOp::verify() {
   for (Operation &op : *getBody())
     if (op.getDialect() != (*this)->getDialect())
       return op.emitOpError("is of another dialect and cannot stand in a rank");
+  if (failed(verifyModel(*this, getModel())))
+    return failure();
   return verifySlotClasses(*this, getSlots());
 }
 
@@ -99,12 +126,22 @@ static std::string describe(TypeRange types) {
   return text;
 }
 
-/// Values are all there with the types that kind and flags ask for, or none is.
+/// What some contract may let the op read.
+static uint32_t getReadableRoles(ComputeOpInterface op) {
+  program::Contract widest;
+  for (OpKind half : {OpKind::Backward, OpKind::BackwardInput, OpKind::BackwardWeight})
+    readsOf(widest, half) = getReadable(half);
+  return program::getReads(widest, getFunction(op.getKind()), op.getLast());
+}
+
+/// Values are all there with the types that kind, flags and roles ask for, or none is.
 static LogicalResult verifyValues(ComputeOpInterface op) {
+  if (uint32_t wrong = op.getReads() & ~getReadableRoles(op))
+    return op->emitOpError("reads ") << describeSlotKinds(wrong) << ", which it cannot here";
   if (op->getNumOperands() == 0 && op->getNumResults() == 0)
     return success();
   MLIRContext *context = op->getContext();
-  SmallVector<Type, 2> inputs = getInputTypes(context, op.getKind(), op.getLast());
+  SmallVector<Type, 2> inputs = getInputTypes(context, getInputRoles(op));
   if (TypeRange(inputs) != op->getOperandTypes())
     return op->emitOpError("expected to read ")
            << describe(inputs) << ", got " << describe(op->getOperandTypes());

@@ -24,7 +24,9 @@ def Pipe_RankOp
     Its ops in the order in which the host issues them. `forward_only` says that
     no backward follows, so that forwards keep nothing. `slots` lists the slot
     classes once `pipe-assign-slots` has run: peak of the liveness + spares; slot
-    numbers run through the classes in this order (P4).
+    numbers run through the classes in this order (P4). `model` says what the
+    program asks of the stages: which values each half of a backward reads, and the
+    size group of each stage; what it does not name is as usual.
 
     ```mlir
     pipe.rank 0 of @single {
@@ -33,18 +35,25 @@ def Pipe_RankOp
       pipe.bwd stage 0 mb 0 first last
       pipe.step stage 0
     }
+    pipe.rank 1 of @lean model (bwd_weight reads [input, grad_output], groups [0, 1]) {
+      pipe.fwd stage 1 mb 0 last
+      pipe.bwd_input stage 1 mb 0 last
+      pipe.bwd_weight stage 1 mb 0 last
+    }
     ```
   }];
   let arguments = (ins NumberProp:$rank, FlatSymbolRefAttr:$schedule, FlagProp:$forward_only,
-                       SlotClassListProp:$slots);
+                       ModelProp:$model, SlotClassListProp:$slots);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
-    $rank `of` $schedule `` custom<ForwardOnly>($forward_only) `` custom<SlotClasses>($slots)
-    attr-dict-with-keyword $bodyRegion
+    $rank `of` $schedule `` custom<ForwardOnly>($forward_only) `` custom<Model>($model)
+    `` custom<SlotClasses>($slots) attr-dict-with-keyword $bodyRegion
   }];
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$rank, "::llvm::StringRef":$schedule,
-                                 CArg<"bool", "false">:$forwardOnly)>];
+                                 CArg<"bool", "false">:$forwardOnly,
+                                 CArg<"const ::dualpipe::program::Contract &",
+                                      "::dualpipe::program::Contract()">:$model)>];
   let hasVerifier = 1;
 }
 
@@ -71,11 +80,13 @@ def Pipe_PhaseOp : Pipe_Op<"phase", [HasParent<"RankOp">]> {
 class Pipe_ComputeOp<string mnemonic, string kind>
     : Pipe_Op<mnemonic, [Pipe_ComputeOpInterface, ParentOneOf<["RankOp", "FusedFbOp"]>]> {
   let arguments = (ins StageProp:$stage, NumberProp:$microbatch, FlagProp:$first, FlagProp:$last,
-                       FlagProp:$accumulate, SlotListProp:$slots, Variadic<Pipe_Value>:$inputs);
+                       FlagProp:$accumulate, OptionalNumberProp:$reads, SlotListProp:$slots,
+                       Variadic<Pipe_Value>:$inputs);
   let results = (outs Variadic<Pipe_Value>:$outputs);
   let assemblyFormat =
       "`stage` $stage `mb` $microbatch `` custom<ComputeBody>(\"::dualpipe::OpKind::" #
-      kind # "\", $inputs, type($inputs), type($outputs), $first, $last, $accumulate, $slots) " #
+      kind # "\", $inputs, type($inputs), type($outputs), $first, $last, $accumulate, " #
+      "$reads, $slots) " #
       "attr-dict";
   let skipDefaultBuilders = 1;
   let builders = [
@@ -87,10 +98,11 @@ class Pipe_ComputeOp<string mnemonic, string kind>
     // Dataflow phase.
     OpBuilder<(ins "::mlir::TypeRange":$outputs, "uint32_t":$stage, "uint32_t":$microbatch,
                    "bool":$first, "bool":$last, "bool":$accumulate,
-                   "::mlir::ValueRange":$inputs), [{
+                   "::mlir::ValueRange":$inputs, CArg<"uint32_t", "0">:$reads), [{
       auto &properties = $_state.getOrAddProperties<Properties>();
       setNumbers(properties, stage, microbatch, first, last);
       properties.accumulate = accumulate;
+      properties.reads = reads;
       $_state.addTypes(outputs);
       $_state.addOperands(inputs);
     }]>
@@ -136,7 +148,8 @@ def Pipe_BwdOp : Pipe_ComputeOp<"bwd", "Backward"> {
     Reads the gradient of the stage's output (not in the last stage, which seeds
     itself from the loss) and the saved context. Yields the gradient of the
     stage's input (not in the first stage). With `accumulate` it adds to the
-    weight gradient, without it overwrites it. Invariants S2, S3.
+    weight gradient, without it overwrites it. Where the model contract lets it
+    read other values, each is named by its role. Invariants S2, S3.
 
     ```mlir
     pipe.rank 0 of @example {
@@ -172,15 +185,24 @@ def Pipe_BwdInputOp : Pipe_ComputeOp<"bwd_input", "BackwardInput"> {
 def Pipe_BwdWeightOp : Pipe_ComputeOp<"bwd_weight", "BackwardWeight"> {
   let summary = "weight half of a split backward";
   let description = [{
-    Reads the saved context and the weight context, and yields the weight
-    gradient, which is no value: it stays with the stage's copy on the rank.
-    Invariants S2, S3.
+    Reads the saved context and the weight context, or what the model contract
+    says, and yields the weight gradient, which is no value: it stays with the
+    stage's copy on the rank. Invariants S2, S3.
 
     ```mlir
     pipe.rank 1 of @example {
       pipe.fwd stage 1 mb 4
       pipe.bwd_input stage 1 mb 4
       pipe.bwd_weight stage 1 mb 4
+    }
+    pipe.rank 1 of @lean model (bwd_weight reads [input, grad_output]) {
+      %x = pipe.recv act stage 1 mb 4 from 0
+      %y, %s = pipe.fwd stage 1 mb 4 (%x)
+      pipe.send act stage 2 mb 4 to 2 (%y)
+      %dy = pipe.recv grad stage 1 mb 4 from 2
+      %dx, %w = pipe.bwd_input stage 1 mb 4 (%dy, %s)
+      pipe.send grad stage 0 mb 4 to 0 (%dx)
+      pipe.bwd_weight stage 1 mb 4 (input = %x, grad_output = %dy)
     }
     ```
   }];

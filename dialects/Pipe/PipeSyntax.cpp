@@ -39,11 +39,11 @@ static ParseResult inferOutputs(OpAsmParser &parser, OpKind kind, bool first, bo
          << numResults;
 }
 
-static ParseResult inferInputs(OpAsmParser &parser, OpKind kind, bool last, size_t numInputs,
+static ParseResult inferInputs(OpAsmParser &parser, uint32_t roles, size_t numInputs,
                                SmallVectorImpl<Type> &types) {
   if (numInputs == 0)
     return success();
-  SmallVector<Type, 2> expected = getInputTypes(parser.getContext(), kind, last);
+  SmallVector<Type, 2> expected = getInputTypes(parser.getContext(), roles);
   if (expected.size() != numInputs)
     return parser.emitError(parser.getNameLoc(), "expected ")
            << expected.size() << " values to read, got " << numInputs;
@@ -51,26 +51,72 @@ static ParseResult inferInputs(OpAsmParser &parser, OpKind kind, bool last, size
   return success();
 }
 
+/// Text: `%x`, or `input = %x`.
+static ParseResult parseInput(OpAsmParser &parser, UnresolvedOperand &input, uint32_t &reads) {
+  OptionalParseResult plain = parser.parseOptionalOperand(input);
+  if (plain.has_value())
+    return *plain;
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<program::SlotKind> role = parseSlotKind(parser);
+  if (failed(role))
+    return failure();
+  if (reads >= bit(*role))
+    return parser.emitError(loc, "the role ")
+           << dualpipe::getKeyword(*role) << " stands after " << describeSlotKinds(reads)
+           << ", expected the order of the slot kinds";
+  reads |= bit(*role);
+  return failure(parser.parseEqual() || parser.parseOperand(input));
+}
+
+/// All values are named by their roles, or none is.
+static ParseResult parseInputs(OpAsmParser &parser, SmallVectorImpl<UnresolvedOperand> &inputs,
+                               uint32_t &reads) {
+  reads = 0;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalParen, [&] {
+        return parseInput(parser, inputs.emplace_back(), reads);
+      }))
+    return failure();
+  if (reads && static_cast<size_t>(llvm::popcount(reads)) != inputs.size())
+    return parser.emitError(loc, "expected the roles of all values, or of none");
+  return success();
+}
+
 ParseResult pipe::parseComputeBody(OpAsmParser &parser, OpKind kind,
                                    SmallVectorImpl<UnresolvedOperand> &inputs,
                                    SmallVectorImpl<Type> &inputTypes,
                                    SmallVectorImpl<Type> &outputTypes, bool &first, bool &last,
-                                   bool &accumulate, SlotList &slots) {
-  if (parser.parseOperandList(inputs, AsmParser::Delimiter::OptionalParen))
+                                   bool &accumulate, uint32_t &reads, SlotList &slots) {
+  if (parseInputs(parser, inputs, reads))
     return failure();
   first = succeeded(parser.parseOptionalKeyword("first"));
   last = succeeded(parser.parseOptionalKeyword("last"));
   accumulate = succeeded(parser.parseOptionalKeyword("accumulate"));
   return failure(parseSlotList(parser, slots) ||
-                 inferInputs(parser, kind, last, inputs.size(), inputTypes) ||
+                 inferInputs(parser, getInputRoles(kind, last, reads), inputs.size(), inputTypes) ||
                  inferOutputs(parser, kind, first, last, outputTypes));
+}
+
+static void printInputs(OpAsmPrinter &printer, OperandRange inputs, uint32_t reads) {
+  if (inputs.empty())
+    return;
+  printer << " (";
+  if (!reads) {
+    printer << inputs << ")";
+    return;
+  }
+  auto input = inputs.begin();
+  forEachRole(reads, [&](program::SlotKind role) {
+    printer << (input == inputs.begin() ? "" : ", ") << dualpipe::getKeyword(role) << " = ";
+    printer << *input++;
+  });
+  printer << ")";
 }
 
 void pipe::printComputeBody(OpAsmPrinter &printer, Operation *op, OpKind, OperandRange inputs,
                             TypeRange, TypeRange, bool first, bool last, bool accumulate,
-                            ArrayRef<uint32_t> slots) {
-  if (!inputs.empty())
-    printer << " (" << inputs << ")";
+                            uint32_t reads, ArrayRef<uint32_t> slots) {
+  printInputs(printer, inputs, reads);
   if (first)
     printer << " first";
   if (last)

@@ -18,16 +18,17 @@ using UnresolvedOperand = mlir::OpAsmParser::UnresolvedOperand;
 mlir::ParseResult parseForwardOnly(mlir::OpAsmParser &parser, bool &forwardOnly);
 void printForwardOnly(mlir::OpAsmPrinter &printer, mlir::Operation *op, bool forwardOnly);
 
-/// Text: ` (%x, %s) first last accumulate slots [0, 1]`, each part optional.
+/// Text: ` (%x, %s) first last accumulate slots [0, 1]`, each part optional. Values other than
+/// the usual ones are named by their roles: ` (input = %x, grad_output = %dy)`.
 mlir::ParseResult parseComputeBody(mlir::OpAsmParser &parser, OpKind kind,
                                    llvm::SmallVectorImpl<UnresolvedOperand> &inputs,
                                    llvm::SmallVectorImpl<mlir::Type> &inputTypes,
                                    llvm::SmallVectorImpl<mlir::Type> &outputTypes, bool &first,
-                                   bool &last, bool &accumulate, SlotList &slots);
+                                   bool &last, bool &accumulate, uint32_t &reads, SlotList &slots);
 void printComputeBody(mlir::OpAsmPrinter &printer, mlir::Operation *op, OpKind kind,
                       mlir::OperandRange inputs, mlir::TypeRange inputTypes,
                       mlir::TypeRange outputTypes, bool first, bool last, bool accumulate,
-                      llvm::ArrayRef<uint32_t> slots);
+                      uint32_t reads, llvm::ArrayRef<uint32_t> slots);
 
 /// Text: the region; its terminator is written where it names results.
 mlir::ParseResult parseFusedBody(mlir::OpAsmParser &parser, mlir::Region &body,

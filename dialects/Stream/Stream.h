@@ -8,6 +8,7 @@
 #ifndef DUALPIPE_DIALECTS_STREAM_STREAM_H
 #define DUALPIPE_DIALECTS_STREAM_STREAM_H
 
+#include "dialects/Common/Model.h"
 #include "dialects/Common/Slots.h"
 #include "dialects/Common/TransferKind.h"
 #include "dialects/Stream/LaunchProperties.h"

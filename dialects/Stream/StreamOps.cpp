@@ -79,13 +79,14 @@ static void printLaunchFlags(OpAsmPrinter &printer, Operation *, bool first, boo
 //===----------------------------------------------------------------------===//
 
 void ProgramOp::build(OpBuilder &builder, OperationState &state, uint32_t rank,
-                      FlatSymbolRefAttr schedule, ArrayRef<Attribute> streams,
-                      SlotClassList slots) {
+                      FlatSymbolRefAttr schedule, ArrayRef<Attribute> streams, SlotClassList slots,
+                      const program::Contract &model) {
   Properties &properties = state.getOrAddProperties<Properties>();
   properties.rank = rank;
   properties.schedule = schedule;
   properties.streams = builder.getArrayAttr(streams);
   properties.slots = std::move(slots);
+  properties.model = model;
   state.addRegion()->emplaceBlock();
 }
 
@@ -96,6 +97,8 @@ LogicalResult ProgramOp::verify() {
   if (getStreams().size() > kMaxStreams)
     return emitOpError("has ") << getStreams().size() << " streams, expected at most "
                                << kMaxStreams;
+  if (failed(verifyModel(*this, getModel())))
+    return failure();
   return verifySlotClasses(*this, getSlots());
 }
 
@@ -141,28 +144,26 @@ struct RoleSets {
 };
 } // namespace
 
-static constexpr unsigned bit(SlotKind role) { return 1u << static_cast<unsigned>(role); }
-
 static RoleSets getRoleSets(Function function, bool first, bool last) {
-  // What the model contract may let a half read beyond the least.
-  const unsigned contract =
+  const unsigned ends =
       bit(SlotKind::Input) | (last ? bit(SlotKind::Labels) : bit(SlotKind::Output));
-  const unsigned gradients = (last ? 0u : bit(SlotKind::GradOutput)) |
-                             (first ? 0u : bit(SlotKind::GradInput)) | bit(SlotKind::Saved);
+  // What the model contract may let a half read beyond the least.
+  const unsigned contract = ends | bit(SlotKind::Saved);
+  const unsigned gradOutput = last ? 0u : bit(SlotKind::GradOutput);
+  const unsigned gradients = gradOutput | (first ? 0u : bit(SlotKind::GradInput));
   switch (function) {
   case Function::LoadInput:
     return {bit(SlotKind::Input), 0};
   case Function::LoadLabels:
     return {bit(SlotKind::Labels), 0};
   case Function::Forward:
-    return {contract, bit(SlotKind::Saved)};
+    return {ends, bit(SlotKind::Saved)};
   case Function::Backward:
     return {gradients, contract};
   case Function::BackwardInput:
     return {gradients | bit(SlotKind::WeightContext), contract};
   case Function::BackwardWeight:
-    return {bit(SlotKind::Saved) | bit(SlotKind::WeightContext),
-            contract | (last ? 0u : bit(SlotKind::GradOutput))};
+    return {0, contract | gradOutput | bit(SlotKind::WeightContext)};
   }
   llvm_unreachable("every function returns above");
 }

@@ -27,7 +27,7 @@ def Stream_ProgramOp
     A stream runs its commands in order, and streams run side by side; events are
     the only order between them. Streams are numbered by their place in the
     table, slots run through the classes in their order (peak + spares).
-    Invariants P1 to P4.
+    `model` is the contract of the rank that it was made from. Invariants P1 to P4.
 
     ```mlir
     stream.program 1 of @example streams [<compute>, <recv act from 0>]
@@ -40,16 +40,19 @@ def Stream_ProgramOp
     ```
   }];
   let arguments = (ins NumberProp:$rank, FlatSymbolRefAttr:$schedule,
-                       Stream_StreamTableAttr:$streams, SlotClassListProp:$slots);
+                       Stream_StreamTableAttr:$streams, ModelProp:$model,
+                       SlotClassListProp:$slots);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
-    $rank `of` $schedule `streams` custom<StreamTable>($streams) `` custom<SlotClasses>($slots)
-    attr-dict-with-keyword $bodyRegion
+    $rank `of` $schedule `streams` custom<StreamTable>($streams) `` custom<Model>($model)
+    `` custom<SlotClasses>($slots) attr-dict-with-keyword $bodyRegion
   }];
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "uint32_t":$rank, "::mlir::FlatSymbolRefAttr":$schedule,
                                  "::llvm::ArrayRef<::mlir::Attribute>":$streams,
-                                 "::dualpipe::SlotClassList":$slots)>];
+                                 "::dualpipe::SlotClassList":$slots,
+                                 CArg<"const ::dualpipe::program::Contract &",
+                                      "::dualpipe::program::Contract()">:$model)>];
   let extraClassDeclaration = [{
     /// The entry of a stream, or null where the number is out of range.
     StreamAttr getStream(uint32_t stream);

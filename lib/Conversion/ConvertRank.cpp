@@ -8,6 +8,7 @@
 
 #include "StreamBuilder.h"
 #include "dualpipe/Conversion/Passes.h"
+#include "dualpipe/Schedule/ModelContract.h"
 #include "lib/Transforms/DescribePipe.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -53,36 +54,12 @@ private:
 
 } // namespace
 
-static SlotKind getReadRole(Type type) {
-  if (isa<pipe::ActType>(type))
-    return SlotKind::Input;
-  if (isa<pipe::GradType>(type))
-    return SlotKind::GradOutput;
-  if (isa<pipe::SavedType>(type))
-    return SlotKind::Saved;
-  return isa<pipe::WctxType>(type) ? SlotKind::WeightContext : SlotKind::Labels;
-}
-
 static SlotKind getWriteRole(Type type) {
   if (isa<pipe::ActType>(type))
     return SlotKind::Output;
   if (isa<pipe::GradType>(type))
     return SlotKind::GradInput;
-  return getReadRole(type);
-}
-
-static Function getFunction(OpKind kind) {
-  switch (kind) {
-  case OpKind::Forward:
-    return Function::Forward;
-  case OpKind::Backward:
-    return Function::Backward;
-  case OpKind::BackwardInput:
-    return Function::BackwardInput;
-  case OpKind::BackwardWeight:
-    return Function::BackwardWeight;
-  }
-  llvm_unreachable("every kind returns above");
+  return isa<pipe::SavedType>(type) ? SlotKind::Saved : SlotKind::WeightContext;
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,11 +96,13 @@ LogicalResult RankConverter::touch(pipe::ComputeOpInterface op, stream::RoleSlot
   if (op->getNumOperands() == 0)
     return emitRankError(rank, op)
            << describeOp(op) << " has no values: expected the dataflow phase";
-  for (Value input : op->getOperands()) {
+  SmallVector<SlotKind> readRoles;
+  pipe::forEachRole(pipe::getInputRoles(op), [&](SlotKind role) { readRoles.push_back(role); });
+  for (auto [input, role] : llvm::zip_equal(op->getOperands(), readRoles)) {
     FailureOr<uint32_t> slot = getSlot(op, input);
     if (failed(slot))
       return failure();
-    roles[getReadRole(input.getType())] = *slot;
+    roles[role] = *slot;
     streams.read(*slot);
   }
   if (failed(holdResults(op, op.getSlots())))
@@ -192,7 +171,7 @@ LogicalResult RankConverter::visitInput(pipe::InputOp op) {
       last = compute.getLast();
     }
   stream::RoleSlots roles;
-  roles[getReadRole(op.getValue().getType())] = op.getSlots().front();
+  roles[isLabels ? SlotKind::Labels : SlotKind::Input] = op.getSlots().front();
   streams.write(op.getSlots().front());
   streams.begin(op.getLoc(), StreamBuilder::kComputeStream);
   streams.finish(stream::LaunchOp::create(
@@ -286,7 +265,7 @@ LogicalResult RankConverter::run() {
 FailureOr<stream::ProgramOp> dualpipe::convertRank(pipe::RankOp rank, OpBuilder &builder) {
   auto program =
       stream::ProgramOp::create(builder, rank.getLoc(), rank.getRank(), rank.getScheduleAttr(),
-                                ArrayRef<Attribute>{}, rank.getSlots());
+                                ArrayRef<Attribute>{}, rank.getSlots(), rank.getModel());
   if (succeeded(RankConverter(rank, program).run()))
     return program;
   program.erase();

@@ -380,6 +380,7 @@ struct Item {
     Share,
     Cost,
     Memory,
+    Model,
     Def,
     Rank,
     Timeline,
@@ -455,6 +456,22 @@ struct CostItem : ItemOf<Item::Kind::Cost> {
 struct MemoryItem : ItemOf<Item::Kind::Memory> {
   using ItemOf::ItemOf;
   llvm::MutableArrayRef<MapClause> clauses;
+};
+
+/// `bwd_weight reads saved, context`
+struct ReadsClause {
+  OpKind half = OpKind::Backward;
+  SourceLoc loc;
+  /// Bits of program::SlotKind.
+  uint32_t reads = 0;
+};
+
+/// `model { group s -> if s == 0 then 0 else 1; bwd reads saved, grad_output }`
+struct ModelItem : ItemOf<Item::Kind::Model> {
+  using ItemOf::ItemOf;
+  /// One or none.
+  llvm::MutableArrayRef<MapClause> groups;
+  llvm::ArrayRef<ReadsClause> halves;
 };
 
 /// `timeline { … }`

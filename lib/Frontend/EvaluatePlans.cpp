@@ -1,6 +1,8 @@
-//===- EvaluatePlans.cpp - the costs and the memory that a schedule states -===//
+//===- EvaluatePlans.cpp - costs, memory and model of a schedule -----------===//
 
 #include "EvaluatePlans.h"
+
+#include "dualpipe/Schedule/ModelContract.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -143,4 +145,65 @@ void frontend::evaluateMemory(World &world, Evaluator &evaluator, const MemoryIt
       world.memory.loc = clause.loc;
     }
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Model
+//===----------------------------------------------------------------------===//
+
+/// A size group of a stage; there are as many as stages at most.
+static std::optional<uint32_t> toGroup(const World &world, Evaluator &evaluator,
+                                       const MapClause &clause, Value value) {
+  if (!value.is(Value::Kind::Integer)) {
+    if (!value.isPoison())
+      evaluator.error(clause.value->loc,
+                      "expected an integer as the size group, got " + Twine(describe(value.kind)));
+    return std::nullopt;
+  }
+  if (value.integer >= 0 && value.integer < int64_t(world.numStages))
+    return uint32_t(value.integer);
+  evaluator.error(clause.value->loc, "the size group is " + Twine(value.integer) +
+                                         ", expected 0 to " + Twine(world.numStages - 1));
+  return std::nullopt;
+}
+
+/// A group without a stage would have no size.
+static void checkGroups(Evaluator &evaluator, const MapClause &clause,
+                        program::Contract &contract) {
+  std::vector<bool> isUsed(contract.sizeGroup.size());
+  for (uint32_t group : contract.sizeGroup) {
+    isUsed[group] = true;
+    contract.numSizeGroups = std::max(contract.numSizeGroups, group + 1);
+  }
+  for (uint32_t group = 0; group != contract.numSizeGroups; ++group) {
+    if (isUsed[group])
+      continue;
+    evaluator.error(clause.loc, "no stage is of size group " + Twine(group) +
+                                    ", but one is of group " + Twine(contract.numSizeGroups - 1) +
+                                    "; expected numbers without gaps from 0");
+    return;
+  }
+}
+
+static void evaluateGroups(const World &world, Evaluator &evaluator, const MapClause &clause,
+                           program::Contract &contract) {
+  contract.sizeGroup.reserve(world.numStages);
+  forEachValue(evaluator, clause, world.numStages, [&](uint32_t, Value value) {
+    std::optional<uint32_t> group = toGroup(world, evaluator, clause, value);
+    if (group)
+      contract.sizeGroup.push_back(*group);
+    return group.has_value();
+  });
+  if (contract.sizeGroup.size() != world.numStages)
+    return;
+  checkGroups(evaluator, clause, contract);
+  if (contract.numSizeGroups == 1)
+    contract.sizeGroup.clear();
+}
+
+void frontend::evaluateModel(World &world, Evaluator &evaluator, const ModelItem &item) {
+  for (const ReadsClause &clause : item.halves)
+    readsOf(world.model, clause.half) = clause.reads;
+  for (const MapClause &clause : item.groups)
+    evaluateGroups(world, evaluator, clause, world.model);
 }

@@ -1,4 +1,4 @@
-//===- EvaluatePlans.h - the costs and the memory that a schedule states ---===//
+//===- EvaluatePlans.h - costs, memory and model of a schedule -------------===//
 
 #ifndef DUALPIPE_LIB_FRONTEND_EVALUATEPLANS_H
 #define DUALPIPE_LIB_FRONTEND_EVALUATEPLANS_H
@@ -14,6 +14,10 @@ void evaluateCosts(World &world, Evaluator &evaluator, const CostItem &item);
 /// Fills `world.memory`. Stages must have their numbers; findings are left in the
 /// evaluator.
 void evaluateMemory(World &world, Evaluator &evaluator, const MemoryItem &item);
+
+/// Fills `world.model`. Stages must have their numbers; findings are left in the
+/// evaluator.
+void evaluateModel(World &world, Evaluator &evaluator, const ModelItem &item);
 
 } // namespace dualpipe::frontend
 

@@ -72,6 +72,7 @@ struct World {
   /// The schedule's own `cost`, under those of the command line.
   Costs costs;
   MemoryPlan memory;
+  program::Contract model;
 };
 
 /// How the program came to the present place; lives on the stack of the

@@ -227,6 +227,7 @@ Schedule Instantiation::begin() const {
   fillPipelines(result);
   result.ranks.resize(sizes.ranks);
   result.memory = world.memory;
+  result.model = world.model;
   result.planCosts = world.costs;
   result.planCosts.override(options.planCosts);
   result.planCosts.spellOut(result.numStages);

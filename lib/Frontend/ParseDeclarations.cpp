@@ -252,7 +252,8 @@ void Parser::parseScheduleItems(ScheduleDecl &schedule) {
   schedule.items = keep<Item *>(items);
 }
 
-/// item := require | let | pipeline | share | def | cost | memory | rank | timeline | greedy
+/// item := require | let | pipeline | share | def | cost | memory | model | rank | timeline |
+/// greedy
 Item *Parser::parseItem() {
   SourceLoc loc = token.loc;
   switch (token.kind) {

@@ -2,6 +2,8 @@
 
 #include "Parser.h"
 
+#include "dualpipe/Schedule/ModelContract.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -46,6 +48,8 @@ Item *Parser::parsePlan() {
     return parseCost();
   if (atWord("memory"))
     return parseMemory();
+  if (atWord("model"))
+    return parseModel();
   StringRef keyword = suggestKeyword(token.spelling);
   error(token.loc, "expected a declaration of a schedule, got " + token.describe() +
                        (keyword.empty() ? "" : "; did you mean '" + keyword.str() + "'?"));
@@ -107,6 +111,73 @@ Item *Parser::parseMemory() {
   advance();
   auto parseLine = [&] { return parseMapClause(item->clauses, names, "memory"); };
   return parseLines("memory", parseLine) ? item : nullptr;
+}
+
+/// model := 'model' '{' { ( 'group' map | half 'reads' tensor { ',' tensor } ) end } '}'
+Item *Parser::parseModel() {
+  static constexpr StringRef names[] = {"group"};
+  auto *item = create<ModelItem>(token.loc);
+  advance();
+  auto parseLine = [&] {
+    return atWord("group") ? parseMapClause(item->groups, names, "model") : parseReads(*item);
+  };
+  return parseLines("model", parseLine) ? item : nullptr;
+}
+
+/// half := 'bwd' | 'bwd_input' | 'bwd_weight'
+bool Parser::parseReads(ModelItem &model) {
+  ReadsClause clause;
+  clause.loc = token.loc;
+  bool isHalf = at(TokenKind::KwBackward) || at(TokenKind::KwBackwardInput) ||
+                at(TokenKind::KwBackwardWeight);
+  if (!isHalf) {
+    errorExpected("'group', 'bwd', 'bwd_input' or 'bwd_weight' in 'model'");
+    return false;
+  }
+  parseOpKind(clause.half);
+  std::string half = std::string("'") + getKeyword(clause.half) + "'";
+  for (const ReadsClause &other : model.halves) {
+    if (other.half != clause.half)
+      continue;
+    if (Diagnostic *diagnostic = error(clause.loc, half + " stands twice in 'model'"))
+      diagnostic->note(other.loc, "the first is here");
+    return false;
+  }
+  if (!continues() || !acceptWord("reads")) {
+    errorExpected("'reads' after " + half);
+    return false;
+  }
+  do
+    if (!parseTensor(clause))
+      return false;
+  while (continues() && accept(TokenKind::Comma));
+  SmallVector<ReadsClause> all(model.halves);
+  all.push_back(clause);
+  model.halves = keep<ReadsClause>(all);
+  std::string fault = findReadsFault(clause.half, clause.reads);
+  if (fault.empty())
+    return true;
+  error(clause.loc, fault);
+  return false;
+}
+
+/// tensor := 'input' | 'output' | 'saved' | 'grad_output' | 'labels' | 'context'
+bool Parser::parseTensor(ReadsClause &clause) {
+  std::optional<program::SlotKind> kind;
+  if (at(TokenKind::Identifier))
+    kind = findReadable(clause.half, token.spelling);
+  if (!kind) {
+    errorExpected("one of " + spellReads(getReadable(clause.half)) + " as what '" +
+                  getKeyword(clause.half) + "' reads");
+    return false;
+  }
+  if (clause.reads & program::bit(*kind)) {
+    error(token.loc, "'" + token.spelling.str() + "' stands twice");
+    return false;
+  }
+  clause.reads |= program::bit(*kind);
+  advance();
+  return true;
 }
 
 //===----------------------------------------------------------------------===//

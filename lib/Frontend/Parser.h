@@ -79,6 +79,9 @@ private:
   template <typename Parse> bool parseLines(llvm::StringRef what, Parse parseLine);
   Item *parseCost();
   Item *parseMemory();
+  Item *parseModel();
+  bool parseReads(ModelItem &model);
+  bool parseTensor(ReadsClause &clause);
   bool parseMapClause(llvm::MutableArrayRef<MapClause> &clauses,
                       llvm::ArrayRef<llvm::StringRef> names, llvm::StringRef where);
   Item *parseRank();

@@ -7,6 +7,8 @@
 
 #include "Printer.h"
 
+#include "dualpipe/Schedule/ModelContract.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -66,6 +68,7 @@ private:
   void print(const PipelineItem &pipeline);
   void printRange(const Expr &begin, const Expr &end);
   void printClauses(StringRef word, SourceLoc loc, llvm::ArrayRef<MapClause> clauses);
+  void print(const ModelItem &model);
   void print(const OpPattern &pattern);
   void printChunks(const OpPattern &pattern);
   void print(const ChoicePattern &choice);
@@ -158,6 +161,8 @@ void TreePrinter::print(const Item &item) {
     return printClauses("cost", item.loc, cast<CostItem>(item).clauses);
   case Item::Kind::Memory:
     return printClauses("memory", item.loc, cast<MemoryItem>(item).clauses);
+  case Item::Kind::Model:
+    return print(cast<ModelItem>(item));
   case Item::Kind::Def:
     return print(*cast<DefItem>(item).def);
   case Item::Kind::Timeline:
@@ -215,6 +220,16 @@ void TreePrinter::printClauses(StringRef word, SourceLoc loc, llvm::ArrayRef<Map
     if (!clause.index.name.empty())
       os << clause.index.name << " -> ";
     print(*clause.value);
+    place(clause.loc);
+  }
+  indent -= 2;
+}
+
+void TreePrinter::print(const ModelItem &model) {
+  printClauses("model", model.loc, model.groups);
+  indent += 2;
+  for (const ReadsClause &clause : model.halves) {
+    line(getKeyword(clause.half)) << " reads " << spellReads(clause.reads);
     place(clause.loc);
   }
   indent -= 2;

@@ -118,22 +118,13 @@ void Resolver::resolveSchedule(ScheduleDecl &schedule) {
 /// What a schedule must have, and may have once.
 void Resolver::checkItems(const ScheduleDecl &schedule) {
   constexpr size_t kMaxSections = 256;
-  const Item *cost = nullptr, *memory = nullptr;
   size_t numSections = 0;
-  for (const Item *item : schedule.items) {
-    bool isCost = item->kind == Item::Kind::Cost;
-    const Item *&first = isCost ? cost : memory;
+  for (const Item *item : schedule.items)
     if (item->isSection() && ++numSections == kMaxSections + 1)
       error(item->loc, "a schedule has at most " + std::to_string(kMaxSections) + " sections");
-    if (!isCost && item->kind != Item::Kind::Memory)
-      continue;
-    if (!first)
-      first = item;
-    else if (Diagnostic *diagnostic =
-                 error(item->loc, std::string("a schedule has one '") +
-                                      (isCost ? "cost" : "memory") + "', got two"))
-      diagnostic->note(first->loc, "the first is here");
-  }
+  rejectSecond(schedule, Item::Kind::Cost, "cost");
+  rejectSecond(schedule, Item::Kind::Memory, "memory");
+  rejectSecond(schedule, Item::Kind::Model, "model");
   auto has = [&](auto isWanted) {
     return llvm::any_of(schedule.items, [&](const Item *item) { return isWanted(*item); });
   };
@@ -143,6 +134,23 @@ void Resolver::checkItems(const ScheduleDecl &schedule) {
                                  "no rank does anything");
   else if (!has([](const Item &item) { return item.kind == Item::Kind::Pipeline; }))
     error(schedule.name.loc, "schedule '" + schedule.name.name.str() + "' has no pipeline");
+}
+
+/// One plan of a kind, so that there is no question which of two holds.
+void Resolver::rejectSecond(const ScheduleDecl &schedule, Item::Kind kind, const char *word) {
+  const Item *first = nullptr;
+  for (const Item *item : schedule.items) {
+    if (item->kind != kind)
+      continue;
+    if (!first) {
+      first = item;
+      continue;
+    }
+    if (Diagnostic *diagnostic =
+            error(item->loc, std::string("a schedule has one '") + word + "', got two"))
+      diagnostic->note(first->loc, "the first is here");
+    return;
+  }
 }
 
 void Resolver::resolveItem(Item &item) {
@@ -172,6 +180,8 @@ void Resolver::resolveItem(Item &item) {
     return resolveClauses(cast<CostItem>(item).clauses);
   case Item::Kind::Memory:
     return resolveClauses(cast<MemoryItem>(item).clauses);
+  case Item::Kind::Model:
+    return resolveClauses(cast<ModelItem>(item).groups);
   case Item::Kind::Rank:
   case Item::Kind::Timeline:
   case Item::Kind::Greedy:

@@ -60,6 +60,7 @@ private:
   void resolveDef(DefDecl &def);
   void resolveSchedule(ScheduleDecl &schedule);
   void checkItems(const ScheduleDecl &schedule);
+  void rejectSecond(const ScheduleDecl &schedule, Item::Kind kind, const char *word);
   void resolveItem(Item &item);
   void resolvePipeline(PipelineItem &pipeline);
   void resolveClauses(llvm::MutableArrayRef<MapClause> clauses);

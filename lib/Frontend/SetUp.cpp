@@ -100,6 +100,8 @@ void SetUp::run() {
       evaluateCosts(world, evaluator, *cost);
     else if (auto *memory = llvm::dyn_cast<MemoryItem>(item))
       evaluateMemory(world, evaluator, *memory);
+    else if (auto *model = llvm::dyn_cast<ModelItem>(item))
+      evaluateModel(world, evaluator, *model);
   }
 }
 
@@ -120,6 +122,7 @@ void SetUp::evaluateItem(const Item &item) {
     return evaluateShare(cast<ShareItem>(item));
   case Item::Kind::Cost:
   case Item::Kind::Memory:
+  case Item::Kind::Model:
   case Item::Kind::Def:
   case Item::Kind::Rank:
   case Item::Kind::Timeline:

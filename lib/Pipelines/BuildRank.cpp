@@ -48,8 +48,8 @@ private:
 } // namespace
 
 pipe::RankOp RankBuilder::build() {
-  auto rankOp =
-      pipe::RankOp::create(builder, locations[0], rank, schedule.name, !schedule.training);
+  auto rankOp = pipe::RankOp::create(builder, locations[0], rank, schedule.name, !schedule.training,
+                                     schedule.model);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&rankOp.getBodyRegion().front());
   for (const TimelineEntry &entry : timeline.project(rank))

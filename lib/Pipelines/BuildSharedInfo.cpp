@@ -105,6 +105,7 @@ program::SharedInfo dualpipe::buildSharedInfo(const Timeline &timeline, const Co
   shared.channels = findChannels(timeline.getIndex());
   if (schedule.training)
     shared.reduceGroups = findReduceGroups(timeline.getCopies());
+  shared.contract = schedule.model;
   shared.phaseNames = schedule.phaseNames;
   shared.files = schedule.files;
   for (const SourceLoc &loc : schedule.locations)

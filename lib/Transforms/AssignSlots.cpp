@@ -12,7 +12,6 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <array>
 #include <deque>
 #include <set>
 
@@ -25,14 +24,34 @@ using namespace dualpipe;
 using namespace mlir;
 using program::SlotKind;
 
-/// Number by slot kind.
-template <typename T> using ByKind = std::array<T, program::kNumSlotKinds>;
-
 namespace {
+
+/// Numbers of the slot classes of a rank: by kind, then by size group.
+class ClassNumbers {
+public:
+  explicit ClassNumbers(const program::Contract &model) : model(model) {}
+
+  uint32_t size() const { return program::kNumSlotKinds * model.numSizeGroups; }
+  /// The class of what belongs to `stage`: values to the stage that makes them, and
+  /// what comes in to the stage that it comes for.
+  uint32_t find(SlotKind kind, uint32_t stage) const {
+    return static_cast<uint32_t>(kind) * model.numSizeGroups + model.getSizeGroup(stage);
+  }
+  SlotKind getKind(uint32_t number) const {
+    return static_cast<SlotKind>(number / model.numSizeGroups);
+  }
+  uint32_t getSizeGroup(uint32_t number) const { return number % model.numSizeGroups; }
+
+private:
+  const program::Contract &model;
+};
+
+/// Number by class.
+using ByClass = std::vector<uint32_t>;
 
 /// From the point that defines a value to the point of its last use.
 struct Lifetime {
-  SlotKind kind;
+  uint32_t slotClass;
   bool isLoaded; ///< written by the rank's own `pipe.input`
   uint32_t begin;
   uint32_t end;
@@ -41,7 +60,7 @@ struct Lifetime {
 /// The lifetimes on a rank in order of definition.
 class Liveness {
 public:
-  explicit Liveness(pipe::RankOp rank);
+  Liveness(pipe::RankOp rank, const ClassNumbers &classes);
 
   llvm::ArrayRef<Lifetime> getLifetimes() const { return lifetimes; }
   /// Calls `allocate(value)` and `release(value)` in the order of time: at each
@@ -52,8 +71,10 @@ public:
 private:
   void use(Operation &op, uint32_t point);
   void define(Operation &op, uint32_t point);
+  void define(Operation &op, ResultRange results, uint32_t point);
   void sortByEnd();
 
+  const ClassNumbers &classes;
   std::vector<Lifetime> lifetimes;
   std::vector<uint32_t> byEnd; ///< lifetimes, ordered by their end
   uint32_t numPoints = 0;
@@ -89,10 +110,10 @@ private:
 // Liveness
 //===----------------------------------------------------------------------===//
 
-/// The class of a value: what comes in differs from what is computed here.
-static SlotKind getSlotKind(OpResult value) {
-  bool comesIn = isa<pipe::RecvOp, pipe::InputOp>(value.getOwner());
-  Type type = value.getType();
+/// The kind of slot of what an op yields: what comes in differs from what is computed
+/// here.
+static SlotKind getSlotKind(Operation &op, Type type) {
+  bool comesIn = isa<pipe::RecvOp, pipe::InputOp>(op);
   if (isa<pipe::ActType>(type))
     return comesIn ? SlotKind::Input : SlotKind::Output;
   if (isa<pipe::GradType>(type))
@@ -102,19 +123,43 @@ static SlotKind getSlotKind(OpResult value) {
   return isa<pipe::WctxType>(type) ? SlotKind::WeightContext : SlotKind::Labels;
 }
 
+/// The stage that the values of an op belong to: a send has that of its producer.
+static uint32_t getStage(Operation &op) {
+  if (auto send = dyn_cast<pipe::SendOp>(op))
+    return send.getKind() == TransferKind::Activation ? send.getStage() - 1 : send.getStage() + 1;
+  if (auto compute = dyn_cast<pipe::ComputeOpInterface>(op))
+    return compute.getStage();
+  if (auto recv = dyn_cast<pipe::RecvOp>(op))
+    return recv.getStage();
+  return cast<pipe::InputOp>(op).getStage();
+}
+
 void Liveness::use(Operation &op, uint32_t point) {
   for (Value operand : op.getOperands())
     lifetimes[numbers.find(operand)->second].end = point;
 }
 
-void Liveness::define(Operation &op, uint32_t point) {
-  for (OpResult result : op.getResults()) {
+/// What `op` yields, under the names of `results`.
+void Liveness::define(Operation &op, ResultRange results, uint32_t point) {
+  for (OpResult result : results) {
     numbers.try_emplace(result, static_cast<uint32_t>(lifetimes.size()));
-    lifetimes.push_back({getSlotKind(result), isa<pipe::InputOp>(op), point, point});
+    lifetimes.push_back({classes.find(getSlotKind(op, result.getType()), getStage(op)),
+                         isa<pipe::InputOp>(op), point, point});
   }
 }
 
-Liveness::Liveness(pipe::RankOp rank) {
+void Liveness::define(Operation &op, uint32_t point) {
+  auto fused = dyn_cast<pipe::FusedFbOp>(op);
+  if (!fused)
+    return define(op, op.getResults(), point);
+  ResultRange results = op.getResults();
+  for (Operation &member : fused.getBody()->without_terminator()) {
+    define(member, results.take_front(member.getNumResults()), point);
+    results = results.drop_front(member.getNumResults());
+  }
+}
+
+Liveness::Liveness(pipe::RankOp rank, const ClassNumbers &classes) : classes(classes) {
   for (Operation &op : *rank.getBody()) {
     if (auto fused = dyn_cast<pipe::FusedFbOp>(op))
       for (Operation &member : fused.getBody()->without_terminator())
@@ -154,49 +199,51 @@ void Liveness::sweep(llvm::function_ref<void(uint32_t)> allocate,
 // Assignment
 //===----------------------------------------------------------------------===//
 
-static ByKind<uint32_t> findPeaks(const Liveness &liveness) {
-  ByKind<uint32_t> live{}, peak{};
-  auto kindOf = [&](uint32_t value) {
-    return static_cast<unsigned>(liveness.getLifetimes()[value].kind);
-  };
+static ByClass findPeaks(const Liveness &liveness, const ClassNumbers &classes) {
+  ByClass live(classes.size()), peak(classes.size());
+  auto classOf = [&](uint32_t value) { return liveness.getLifetimes()[value].slotClass; };
   liveness.sweep(
       [&](uint32_t value) {
-        unsigned kind = kindOf(value);
-        peak[kind] = std::max(peak[kind], ++live[kind]);
+        uint32_t number = classOf(value);
+        peak[number] = std::max(peak[number], ++live[number]);
       },
-      [&](uint32_t value) { --live[kindOf(value)]; });
+      [&](uint32_t value) { --live[classOf(value)]; });
   return peak;
 }
 
-/// How many channels of the rank read or write slots of each kind.
-static ByKind<uint32_t> countChannels(pipe::RankOp rank) {
-  std::set<std::pair<SlotKind, uint32_t>> channels; // kind and peer
+/// How many channels of the rank read or write slots of each class.
+static ByClass countChannels(pipe::RankOp rank, const ClassNumbers &classes) {
+  std::set<std::pair<uint32_t, uint32_t>> channels; // class and peer
   for (Operation &op : *rank.getBody()) {
-    if (auto recv = dyn_cast<pipe::RecvOp>(op))
-      channels.emplace(getSlotKind(op.getResult(0)), recv.getPeer());
-    else if (auto send = dyn_cast<pipe::SendOp>(op))
-      channels.emplace(getChannelKind(send.getKind()), send.getPeer());
+    if (auto recv = dyn_cast<pipe::RecvOp>(op)) {
+      SlotKind kind = getSlotKind(op, recv.getValue().getType());
+      channels.emplace(classes.find(kind, recv.getStage()), recv.getPeer());
+    } else if (auto send = dyn_cast<pipe::SendOp>(op)) {
+      channels.emplace(classes.find(getChannelKind(send.getKind()), getStage(op)), send.getPeer());
+    }
   }
-  ByKind<uint32_t> count{};
-  for (const auto &[kind, peer] : channels)
-    ++count[static_cast<unsigned>(kind)];
+  ByClass count(classes.size());
+  for (const auto &[slotClass, peer] : channels)
+    ++count[slotClass];
   return count;
 }
 
-static FailureOr<SlotClassList> makeClasses(pipe::RankOp rank, const ByKind<uint32_t> &peaks,
-                                            const ByKind<uint32_t> &channels, unsigned spares) {
+static FailureOr<SlotClassList> makeClasses(pipe::RankOp rank, const ClassNumbers &classes,
+                                            const ByClass &peaks, unsigned spares) {
+  const ByClass channels = countChannels(rank, classes);
   SlotClassList list;
-  for (unsigned index = 0; index < program::kNumSlotKinds; ++index) {
-    if (peaks[index] == 0)
+  for (uint32_t number = 0; number < classes.size(); ++number) {
+    if (peaks[number] == 0)
       continue;
-    SlotKind kind = static_cast<SlotKind>(index);
-    uint64_t extra = uint64_t(channels[index]) * spares;
+    SlotKind kind = classes.getKind(number);
+    uint64_t extra = uint64_t(channels[number]) * spares;
     if (extra > kMaxSpares)
       return emitRankError(rank, rank)
-             << "spares of " << spares << " for each of " << channels[index] << " channels give "
+             << "spares of " << spares << " for each of " << channels[number] << " channels give "
              << getKeyword(kind) << " " << extra << " spare slots, expected at most " << kMaxSpares;
     uint32_t numSpares = static_cast<uint32_t>(extra);
-    list.classes.push_back({kind, /*sizeGroup=*/0, peaks[index] + numSpares, numSpares});
+    list.classes.push_back(
+        {kind, classes.getSizeGroup(number), peaks[number] + numSpares, numSpares});
   }
   if (failed(verifySlotClasses(rank, list)))
     return failure();
@@ -207,16 +254,23 @@ static FailureOr<SlotClassList> makeClasses(pipe::RankOp rank, const ByKind<uint
 /// gets the slot that has been free the longest, so that it waits for a reader
 /// that has long finished. What the rank loads itself waits for nothing, whatever
 /// slot it gets: it takes the one freed last and leaves the others to receives.
-static std::vector<uint32_t> allocate(const Liveness &liveness, const SlotClassList &classes) {
-  std::vector<SlotPool> pools(program::kNumSlotKinds, SlotPool(0, 0));
-  uint32_t firstSlot = 0;
-  for (const program::SlotClass &slotClass : classes.classes) {
-    pools[static_cast<unsigned>(slotClass.kind)] = SlotPool(firstSlot, slotClass.count);
-    firstSlot += slotClass.count;
+static std::vector<uint32_t> allocate(const Liveness &liveness, const ByClass &peaks,
+                                      const SlotClassList &list) {
+  // The classes of the list are those with a peak, in their order.
+  std::vector<SlotPool> pools;
+  ByClass poolNumbers(peaks.size());
+  uint32_t firstSlot = 0, nextClass = 0;
+  for (auto [number, peak] : llvm::enumerate(peaks)) {
+    if (peak == 0)
+      continue;
+    poolNumbers[number] = nextClass;
+    uint32_t count = list.classes[nextClass++].count;
+    pools.emplace_back(firstSlot, count);
+    firstSlot += count;
   }
   llvm::ArrayRef<Lifetime> lifetimes = liveness.getLifetimes();
   auto poolOf = [&](uint32_t value) -> SlotPool & {
-    return pools[static_cast<unsigned>(lifetimes[value].kind)];
+    return pools[poolNumbers[lifetimes[value].slotClass]];
   };
   std::vector<uint32_t> slots(lifetimes.size());
   liveness.sweep(
@@ -253,19 +307,36 @@ static void record(pipe::RankOp rank, ArrayRef<uint32_t> slots) {
   }
 }
 
+/// The model contract names the size group of every stage that the rank has values of.
+static LogicalResult verifyStages(pipe::RankOp rank) {
+  const size_t numStages = rank.getModel().sizeGroup.size();
+  WalkResult result = rank.getBodyRegion().walk([&](Operation *op) {
+    if (!isa<pipe::ComputeOpInterface, pipe::SendOp, pipe::RecvOp, pipe::InputOp>(op) ||
+        getStage(*op) < numStages)
+      return WalkResult::advance();
+    emitRankError(rank, op) << describeOp(op) << ": the model of the rank names the size groups of "
+                            << numStages << " stages only";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult dualpipe::assignSlots(pipe::RankOp rank, unsigned spares) {
   if (spares > kMaxSpares)
     return emitRankError(rank, rank)
            << "spares of " << spares << " for each channel, expected at most " << kMaxSpares;
   if (failed(verifyDataflowPhase(rank)))
     return failure();
-  Liveness liveness(rank);
-  FailureOr<SlotClassList> classes =
-      makeClasses(rank, findPeaks(liveness), countChannels(rank), spares);
-  if (failed(classes))
+  if (!rank.getModel().sizeGroup.empty() && failed(verifyStages(rank)))
     return failure();
-  record(rank, allocate(liveness, *classes));
-  rank.setSlots(*classes);
+  const ClassNumbers classes(rank.getModel());
+  const Liveness liveness(rank, classes);
+  const ByClass peaks = findPeaks(liveness, classes);
+  FailureOr<SlotClassList> list = makeClasses(rank, classes, peaks, spares);
+  if (failed(list))
+    return failure();
+  record(rank, allocate(liveness, peaks, *list));
+  rank.setSlots(*list);
   return success();
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DescribePipe.h"
+#include "dualpipe/Schedule/ModelContract.h"
 #include "dualpipe/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -19,6 +20,7 @@ namespace dualpipe {
 
 using namespace dualpipe;
 using namespace mlir;
+using program::SlotKind;
 
 namespace {
 
@@ -54,9 +56,11 @@ private:
   LogicalResult visitCompute(pipe::ComputeOpInterface op);
 
   FailureOr<Operation *> rebuild(pipe::ComputeOpInterface op);
-  template <typename ComputeOp> Operation *create(ComputeOp op, ValueRange inputs, TypeRange types);
+  template <typename ComputeOp>
+  Operation *create(ComputeOp op, ValueRange inputs, TypeRange types, uint32_t reads);
   bool accumulates(pipe::ComputeOpInterface op);
 
+  FailureOr<SmallVector<Value, 2>> findInputs(pipe::ComputeOpInterface op, uint32_t roles);
   LogicalResult addInputs(pipe::ComputeOpInterface op);
   LogicalResult addInput(pipe::ComputeOpInterface op, ValueKey key);
   FailureOr<Value> find(Operation *user, ValueKey key, StringRef role);
@@ -78,26 +82,24 @@ using Keys = SmallVector<ValueKey, 2>;
 
 } // namespace
 
-/// What a compute op reads; the order is that of pipe::getInputTypes.
-static Keys getInputKeys(pipe::ComputeOpInterface op) {
+/// Where a value with this role comes from: an output is the input of the next stage.
+static ValueKey getInputKey(pipe::ComputeOpInterface op, SlotKind role) {
   uint32_t stage = op.getStage(), mb = op.getMicrobatch();
-  Keys keys;
-  switch (op.getKind()) {
-  case OpKind::Forward:
-    keys.push_back({ValueKey::Act, stage, mb});
-    if (op.getLast())
-      keys.push_back({ValueKey::Labels, stage, mb});
-    return keys;
-  case OpKind::Backward:
-  case OpKind::BackwardInput:
-    if (!op.getLast())
-      keys.push_back({ValueKey::Grad, stage, mb});
-    keys.push_back({ValueKey::Saved, stage, mb});
-    return keys;
-  case OpKind::BackwardWeight:
-    keys.push_back({ValueKey::Saved, stage, mb});
-    keys.push_back({ValueKey::Wctx, stage, mb});
-    return keys;
+  switch (role) {
+  case SlotKind::Input:
+    return {ValueKey::Act, stage, mb};
+  case SlotKind::Output:
+    return {ValueKey::Act, stage + 1, mb};
+  case SlotKind::GradOutput:
+    return {ValueKey::Grad, stage, mb};
+  case SlotKind::GradInput:
+    return {ValueKey::Grad, stage - 1, mb};
+  case SlotKind::Saved:
+    return {ValueKey::Saved, stage, mb};
+  case SlotKind::WeightContext:
+    return {ValueKey::Wctx, stage, mb};
+  case SlotKind::Labels:
+    return {ValueKey::Labels, stage, mb};
   }
   llvm_unreachable("every kind returns above");
 }
@@ -120,17 +122,21 @@ static Keys getOutputKeys(pipe::ComputeOpInterface op, bool forwardOnly) {
   return keys;
 }
 
-static StringRef getRole(ValueKey::Kind kind) {
-  switch (kind) {
-  case ValueKey::Act:
+static StringRef describeRole(SlotKind role) {
+  switch (role) {
+  case SlotKind::Input:
     return "input";
-  case ValueKey::Grad:
+  case SlotKind::Output:
+    return "output";
+  case SlotKind::GradOutput:
     return "output gradient";
-  case ValueKey::Saved:
+  case SlotKind::GradInput:
+    return "input gradient";
+  case SlotKind::Saved:
     return "saved context";
-  case ValueKey::Wctx:
+  case SlotKind::WeightContext:
     return "weight context";
-  case ValueKey::Labels:
+  case SlotKind::Labels:
     return "labels";
   }
   llvm_unreachable("every kind returns above");
@@ -224,35 +230,52 @@ bool DataflowBuilder::accumulates(pipe::ComputeOpInterface op) {
 }
 
 template <typename ComputeOp>
-Operation *DataflowBuilder::create(ComputeOp op, ValueRange inputs, TypeRange outputs) {
+Operation *DataflowBuilder::create(ComputeOp op, ValueRange inputs, TypeRange outputs,
+                                   uint32_t reads) {
   bool accumulate = accumulates(cast<pipe::ComputeOpInterface>(op.getOperation()));
   return ComputeOp::create(builder, op.getLoc(), outputs, op.getStage(), op.getMicrobatch(),
-                           op.getFirst(), op.getLast(), accumulate, inputs);
+                           op.getFirst(), op.getLast(), accumulate, inputs, reads);
+}
+
+FailureOr<SmallVector<Value, 2>> DataflowBuilder::findInputs(pipe::ComputeOpInterface op,
+                                                             uint32_t roles) {
+  SmallVector<Value, 2> inputs;
+  bool hasFailed = false;
+  pipe::forEachRole(roles, [&](SlotKind role) {
+    if (hasFailed)
+      return;
+    FailureOr<Value> value = find(op, getInputKey(op, role), describeRole(role));
+    hasFailed = failed(value);
+    if (!hasFailed)
+      inputs.push_back(*value);
+  });
+  if (hasFailed)
+    return failure();
+  return inputs;
 }
 
 /// The same op with its values, at the builder's place.
 FailureOr<Operation *> DataflowBuilder::rebuild(pipe::ComputeOpInterface op) {
   if (op.getKind() != OpKind::Forward && rank.getForwardOnly())
     return emitRankError(rank, op) << describeOp(op) << " stands in a forward-only program";
-  SmallVector<Value, 2> inputs;
-  for (ValueKey key : getInputKeys(op)) {
-    FailureOr<Value> value = find(op, key, getRole(key.kind));
-    if (failed(value))
-      return failure();
-    inputs.push_back(*value);
-  }
+  uint32_t roles = program::getReads(rank.getModel(), getFunction(op.getKind()), op.getLast());
+  FailureOr<SmallVector<Value, 2>> inputs = findInputs(op, roles);
+  if (failed(inputs))
+    return failure();
   SmallVector<Type, 2> outputs;
   for (ValueKey key : getOutputKeys(op, rank.getForwardOnly()))
     outputs.push_back(getType(key.kind));
+  // Named where they are not the usual ones.
+  uint32_t reads = roles == pipe::getInputRoles(op.getKind(), op.getLast(), 0) ? 0 : roles;
   switch (op.getKind()) {
   case OpKind::Forward:
-    return create(cast<pipe::FwdOp>(op.getOperation()), inputs, outputs);
+    return create(cast<pipe::FwdOp>(op.getOperation()), *inputs, outputs, reads);
   case OpKind::Backward:
-    return create(cast<pipe::BwdOp>(op.getOperation()), inputs, outputs);
+    return create(cast<pipe::BwdOp>(op.getOperation()), *inputs, outputs, reads);
   case OpKind::BackwardInput:
-    return create(cast<pipe::BwdInputOp>(op.getOperation()), inputs, outputs);
+    return create(cast<pipe::BwdInputOp>(op.getOperation()), *inputs, outputs, reads);
   case OpKind::BackwardWeight:
-    return create(cast<pipe::BwdWeightOp>(op.getOperation()), inputs, outputs);
+    return create(cast<pipe::BwdWeightOp>(op.getOperation()), *inputs, outputs, reads);
   }
   llvm_unreachable("every kind returns above");
 }

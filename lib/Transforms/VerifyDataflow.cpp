@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DescribePipe.h"
+#include "dualpipe/Schedule/ModelContract.h"
 #include "dualpipe/Transforms/Passes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -17,6 +18,7 @@ namespace dualpipe {
 
 using namespace dualpipe;
 using namespace mlir;
+using program::SlotKind;
 
 namespace {
 
@@ -28,8 +30,10 @@ public:
 private:
   LogicalResult verifyOp(Operation &op);
   LogicalResult verifyCompute(pipe::ComputeOpInterface op);
+  LogicalResult verifyInputs(pipe::ComputeOpInterface op);
   LogicalResult verifyOutputs(pipe::ComputeOpInterface op);
   LogicalResult verifyAccumulate(pipe::ComputeOpInterface op);
+  bool mayBeUnused(Type type);
   LogicalResult verifyUses(Operation &op);
 
   pipe::RankOp rank;
@@ -37,6 +41,17 @@ private:
 };
 
 } // namespace
+
+/// Under some contracts a context is kept for nobody. A saved context needs a reader
+/// where both a full backward and the halves of a split one would be.
+bool DataflowVerifier::mayBeUnused(Type type) {
+  const program::Contract &model = rank.getModel();
+  if (isa<pipe::WctxType>(type))
+    return !(model.backwardWeightReads & bit(SlotKind::WeightContext));
+  const uint32_t byAll =
+      model.backwardReads & (model.backwardInputReads | model.backwardWeightReads);
+  return isa<pipe::SavedType>(type) && !(byAll & bit(SlotKind::Saved));
+}
 
 /// Reports all unused values: each is a fault of its own.
 LogicalResult DataflowVerifier::run() {
@@ -70,9 +85,20 @@ LogicalResult DataflowVerifier::verifyCompute(pipe::ComputeOpInterface op) {
   if (op->getNumOperands() == 0)
     return emitRankError(rank, op)
            << describeOp(op) << " has no values, which the dataflow phase asks for";
-  if (failed(verifyOutputs(op)))
+  if (failed(verifyInputs(op)) || failed(verifyOutputs(op)))
     return failure();
   return verifyAccumulate(op);
+}
+
+/// The op reads what the model contract of the rank says.
+LogicalResult DataflowVerifier::verifyInputs(pipe::ComputeOpInterface op) {
+  uint32_t expected = program::getReads(rank.getModel(), getFunction(op.getKind()), op.getLast());
+  uint32_t roles = pipe::getInputRoles(op);
+  if (roles == expected)
+    return success();
+  return emitRankError(rank, op) << describeOp(op) << " reads " << describeSlotKinds(roles)
+                                 << ", expected " << describeSlotKinds(expected)
+                                 << " by the model of the rank";
 }
 
 /// What the op's verifier leaves open: a forward keeps a saved context exactly
@@ -106,7 +132,7 @@ LogicalResult DataflowVerifier::verifyAccumulate(pipe::ComputeOpInterface op) {
 LogicalResult DataflowVerifier::verifyUses(Operation &op) {
   bool hasFailed = false;
   for (OpResult result : op.getResults()) {
-    if (!result.use_empty())
+    if (!result.use_empty() || mayBeUnused(result.getType()))
       continue;
     InFlightDiagnostic diag = emitRankError(rank, &op) << "nothing uses " << describeResult(result);
     if (isa<pipe::SavedType>(result.getType()))

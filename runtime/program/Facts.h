@@ -15,8 +15,6 @@
 
 namespace dualpipe::program {
 
-inline constexpr uint32_t bit(SlotKind kind) { return 1u << unsigned(kind); }
-
 /// A violation at a command of a rank, or of the rank as a whole.
 inline Violation violation(const char *id, uint32_t rank, uint32_t command, std::string message) {
   return Violation{id, {rank, command}, std::move(message), {}};
@@ -55,7 +53,7 @@ inline bool holdsCopy(const SharedInfo &shared, uint32_t rank, uint32_t stage) {
 }
 
 inline uint32_t getSizeGroup(const SharedInfo &shared, uint32_t stage) {
-  return shared.contract.sizeGroup.empty() ? 0 : shared.contract.sizeGroup[stage];
+  return shared.contract.getSizeGroup(stage);
 }
 
 /// Slot numbers to classes.

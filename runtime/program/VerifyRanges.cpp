@@ -23,24 +23,22 @@ static constexpr size_t kMaxStreams = 4096;
 
 Roles getRoles(const SharedInfo &shared, const Launch &launch) {
   const bool first = launch.flags & kFirstStage, last = launch.flags & kLastStage;
-  // The last stage has no output; labels come to it alone.
-  const uint32_t absent =
-      last ? bit(SlotKind::Output) | bit(SlotKind::GradOutput) : bit(SlotKind::Labels);
+  const uint32_t reads = getReads(shared.contract, launch.function, last);
   const uint32_t gradInput = first ? 0 : bit(SlotKind::GradInput);
   switch (launch.function) {
   case Function::LoadInput:
-    return {0, bit(SlotKind::Input)};
+    return {reads, bit(SlotKind::Input)};
   case Function::LoadLabels:
-    return {0, bit(SlotKind::Labels)};
+    return {reads, bit(SlotKind::Labels)};
   case Function::Forward:
-    return {bit(SlotKind::Input) | (last ? bit(SlotKind::Labels) : 0),
+    return {reads,
             (last ? 0 : bit(SlotKind::Output)) | (shared.training ? bit(SlotKind::Saved) : 0)};
   case Function::Backward:
-    return {shared.contract.backwardReads & ~absent, gradInput};
+    return {reads, gradInput};
   case Function::BackwardInput:
-    return {shared.contract.backwardInputReads & ~absent, gradInput | bit(SlotKind::WeightContext)};
+    return {reads, gradInput | bit(SlotKind::WeightContext)};
   case Function::BackwardWeight:
-    return {shared.contract.backwardWeightReads & ~absent, 0};
+    return {reads, 0};
   }
   return {};
 }

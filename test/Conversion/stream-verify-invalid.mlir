@@ -141,3 +141,18 @@ stream.program 1 of @s streams [<compute>, <send act to 0>, <recv act from 0>] s
   stream.wait %r on 0
   stream.launch forward on 0 stage 1 mb 0 (input = 1, labels = 3) last
 }
+
+// -----
+
+// All ranks ask the same of the model.
+stream.program 0 of @s streams [<compute>] model (bwd_weight reads [input, grad_output]) slots [input 1, labels 1, saved 1] {
+  stream.launch load_input on 0 stage 0 mb 0 (input = 0) first last
+  stream.launch load_labels on 0 stage 0 mb 0 (labels = 1) first last
+  stream.launch forward on 0 stage 0 mb 0 (input = 0, labels = 1, saved = 2) first last
+}
+// expected-error@+1 {{rank 1: expected the same model as in the program of rank 0}}
+stream.program 1 of @s streams [<compute>] slots [input 1, labels 1, saved 1] {
+  stream.launch load_input on 0 stage 1 mb 1 (input = 0) first last
+  stream.launch load_labels on 0 stage 1 mb 1 (labels = 1) first last
+  stream.launch forward on 0 stage 1 mb 1 (input = 0, labels = 1, saved = 2) first last
+}

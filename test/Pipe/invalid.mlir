@@ -278,3 +278,75 @@ pipe.rank 0 of @s slots [input 4000000000] {
 // expected-error@+1 {{'pipe.rank' op has 4294967298 slots, expected at most 4194304}}
 pipe.rank 0 of @s slots [input 4294967295, output 3] {
 }
+
+// -----
+
+// expected-error@+1 {{'pipe.rank' op lets bwd read [grad_input, weight_context], which it cannot}}
+pipe.rank 0 of @s model (bwd reads [saved, grad_output, grad_input, weight_context]) {
+}
+
+// -----
+
+// expected-error@+1 {{'pipe.rank' op expected 'bwd_input' to read 'grad_output', through which the gradient comes in}}
+pipe.rank 0 of @s model (bwd_input reads [saved]) {
+}
+
+// -----
+
+// expected-error@+1 {{'pipe.rank' op has no stage of size group 1, expected numbers without gaps from 0}}
+pipe.rank 0 of @s model (groups [0, 2, 0]) {
+}
+
+// -----
+
+// expected-error@+1 {{'pipe.rank' op names size group 4294967294 for 1 stages, expected numbers without gaps from 0}}
+pipe.rank 0 of @s model (groups [4294967294]) {
+}
+
+// -----
+
+// expected-error@+1 {{expected bwd, bwd_input, bwd_weight or groups, got 'fwd'}}
+pipe.rank 0 of @s model (fwd reads [input]) {
+}
+
+// -----
+
+// expected-error@+1 {{the slot kind saved stands twice}}
+pipe.rank 0 of @s model (bwd reads [saved, saved]) {
+}
+
+// -----
+
+// expected-error@+1 {{expected the model as array<i64: reads of bwd, bwd_input and bwd_weight, size group of each stage>}}
+"pipe.rank"() <{rank = 0 : i32, schedule = @s, model = array<i64: 1, 2>}> ({
+^bb0:
+}) : () -> ()
+
+// -----
+
+// The roles stand in the order of the slot kinds, for all values or for none.
+pipe.rank 0 of @s {
+  %x = pipe.input act stage 3 mb 0
+  %dy = pipe.recv grad stage 3 mb 0 from 1
+  // expected-error@+1 {{the role input stands after [grad_output], expected the order of the slot kinds}}
+  pipe.bwd stage 3 mb 0 (grad_output = %dy, input = %x) first
+}
+
+// -----
+
+pipe.rank 0 of @s {
+  %x = pipe.input act stage 3 mb 0
+  %dy = pipe.recv grad stage 3 mb 0 from 1
+  // expected-error@+1 {{expected the roles of all values, or of none}}
+  pipe.bwd stage 3 mb 0 (input = %x, %dy) first
+}
+
+// -----
+
+// The last stage has no gradient to read, and a forward no saved context.
+pipe.rank 0 of @s {
+  %x = pipe.input act stage 3 mb 0
+  %dy = pipe.recv grad stage 3 mb 0 from 1
+  // expected-error@+1 {{'pipe.bwd' op reads [grad_output], which it cannot here}}
+  pipe.bwd stage 3 mb 0 (input = %x, grad_output = %dy) first last
+}

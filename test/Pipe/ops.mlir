@@ -78,3 +78,23 @@ pipe.rank 1 of @serve forward_only {
   // CHECK-NEXT: pipe.fwd stage 1 mb 0 (%[[X]], %[[L]]) last
   pipe.fwd stage 1 mb 0 (%x, %l) last
 }
+
+// A model contract: what is not as usual is named, on the rank and on the ops.
+// CHECK-LABEL: pipe.rank 1 of @lean model (bwd reads [input, grad_output], bwd_weight reads [input, grad_output, weight_context], groups [0, 1]) slots [input 1 size_group 1] {
+pipe.rank 1 of @lean model (groups [0, 1], bwd_weight reads [weight_context, grad_output, input], bwd reads [input, grad_output]) slots [input 1 size_group 1] {
+  // CHECK-NEXT: %[[X:.+]] = pipe.recv act stage 1 mb 0 from 0
+  %x = pipe.recv act stage 1 mb 0 from 0
+  // CHECK-NEXT: %[[L:.+]] = pipe.input labels stage 1 mb 0
+  %l = pipe.input labels stage 1 mb 0
+  // CHECK-NEXT: %[[S:.+]] = pipe.fwd stage 1 mb 0 (%[[X]], %[[L]]) last
+  %s = pipe.fwd stage 1 mb 0 (%x, %l) last
+  // CHECK-NEXT: %[[DX:.+]] = pipe.bwd stage 1 mb 0 (input = %[[X]]) last
+  %dx = pipe.bwd stage 1 mb 0 (input = %x) last
+  // CHECK-NEXT: pipe.bwd_weight stage 1 mb 1 (input = %[[X]], grad_output = %[[DX]])
+  pipe.bwd_weight stage 1 mb 1 (input = %x, grad_output = %dx)
+}
+
+// The usual contract, written out, is not printed; and neither is one size group.
+// CHECK-LABEL: pipe.rank 0 of @usual {
+pipe.rank 0 of @usual model (bwd reads [grad_output, saved], groups [0, 0]) {
+}

@@ -193,3 +193,9 @@ stream.program 0 of @s streams [<compute>, <reduce [0, 1]>] {
   // expected-error@+1 {{'stream.reduce' op expected rank 0 among [1, 2]}}
   stream.reduce on 1 stage 0 with [1, 2]
 }
+
+// -----
+
+// expected-error@+1 {{'stream.program' op expected 'bwd' to read 'saved' or 'input': nothing else tells it of its forward in the last stage}}
+stream.program 0 of @s streams [<compute>] model (bwd reads [grad_output]) {
+}

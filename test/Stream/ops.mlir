@@ -39,3 +39,10 @@ stream.program 3 of @dualpipe streams [<compute>, <recv act from 2>, <send act t
   // CHECK-NEXT: stream.step on 0 stage 3
   stream.step on 0 stage 3
 }
+
+// A half reads what the model contract says.
+// CHECK-LABEL: stream.program 1 of @lean streams [<compute>] model (bwd_weight reads [input, grad_output], groups [0, 1]) slots [input 1 size_group 1]
+stream.program 1 of @lean streams [<compute>] model (bwd_weight reads [input, grad_output], groups [0, 1]) slots [input 1 size_group 1] {
+  // CHECK-NEXT: stream.launch backward_weight on 0 stage 1 mb 0 (input = 0) last
+  stream.launch backward_weight on 0 stage 1 mb 0 (input = 0) last
+}

@@ -127,3 +127,48 @@ pipe.rank 0 of @loads forward_only {
   pipe.recv act stage 3 mb 1 from 1
   pipe.fwd stage 3 mb 1 last
 }
+
+// -----
+
+// Size groups have classes of their own: two stages of this rank are of different
+// groups. Each channel has its spare in the class that it uses.
+// CHECK-LABEL: pipe.rank 0 of @groups model (groups [0, 1, 1, 0]) slots [input 1, input 1 + 1 size_group 1, output 1 + 1, output 1 + 1 size_group 1, grad_output 1 + 1, grad_output 1 + 1 size_group 1, grad_input 1 + 1 size_group 1, saved 1, saved 1 size_group 1]
+pipe.rank 0 of @groups model (groups [0, 1, 1, 0]) {
+  // CHECK: pipe.input act stage 0 mb 0 slots [0]
+  // CHECK: pipe.fwd stage 0 mb 0 (%{{.+}}) first slots [3, 13]
+  pipe.fwd stage 0 mb 0 first
+  pipe.send act stage 1 mb 0 to 1
+  // CHECK: pipe.recv act stage 2 mb 0 from 1 slots [1]
+  // CHECK-NEXT: pipe.fwd stage 2 mb 0 (%{{.+}}) slots [5, 14]
+  pipe.recv act stage 2 mb 0 from 1
+  pipe.fwd stage 2 mb 0
+  pipe.send act stage 3 mb 0 to 1
+  // CHECK: pipe.recv grad stage 2 mb 0 from 1 slots [9]
+  // CHECK-NEXT: pipe.bwd stage 2 mb 0 (%{{.+}}) slots [11]
+  pipe.recv grad stage 2 mb 0 from 1
+  pipe.bwd stage 2 mb 0
+  pipe.send grad stage 1 mb 0 to 1
+  // CHECK: pipe.recv grad stage 0 mb 0 from 1 slots [7]
+  pipe.recv grad stage 0 mb 0 from 1
+  pipe.bwd stage 0 mb 0 first
+}
+
+// -----
+
+// A value lives until the last half that reads it: inputs until the weight halves,
+// saved contexts only until the input halves, and a weight context that nobody reads
+// not at all.
+// CHECK-LABEL: pipe.rank 0 of @lean model
+// CHECK-SAME:  slots [input 2, output 1 + 1, grad_output 2 + 1, saved 1, weight_context 1]
+pipe.rank 0 of @lean model (bwd_weight reads [input, grad_output]) {
+  pipe.fwd stage 0 mb 0 first
+  pipe.send act stage 1 mb 0 to 1
+  pipe.recv grad stage 0 mb 0 from 1
+  pipe.bwd_input stage 0 mb 0 first
+  pipe.fwd stage 0 mb 1 first
+  pipe.send act stage 1 mb 1 to 1
+  pipe.recv grad stage 0 mb 1 from 1
+  pipe.bwd_input stage 0 mb 1 first
+  pipe.bwd_weight stage 0 mb 0 first
+  pipe.bwd_weight stage 0 mb 1 first
+}

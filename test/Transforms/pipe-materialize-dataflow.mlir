@@ -90,3 +90,32 @@ pipe.rank 1 of @serve forward_only {
   // CHECK-NEXT: pipe.fwd stage 1 mb 0 (%[[X]], %[[L]]) last
   pipe.fwd stage 1 mb 0 last
 }
+
+// -----
+
+// Values that the model contract asks for, among them the output that was sent.
+// CHECK-LABEL: pipe.rank 1 of @contract model (bwd reads [output, grad_output, saved], bwd_weight reads [input, grad_output])
+pipe.rank 1 of @contract model (bwd reads [saved, output, grad_output], bwd_weight reads [input, grad_output]) {
+  // CHECK-NEXT: %[[X0:.+]] = pipe.recv act stage 1 mb 0 from 0
+  // CHECK-NEXT: %[[F0:.+]]:2 = pipe.fwd stage 1 mb 0 (%[[X0]])
+  pipe.recv act stage 1 mb 0 from 0
+  pipe.fwd stage 1 mb 0
+  pipe.send act stage 2 mb 0 to 2
+  // CHECK: %[[X1:.+]] = pipe.recv act stage 1 mb 1 from 0
+  // CHECK-NEXT: %[[F1:.+]]:2 = pipe.fwd stage 1 mb 1 (%[[X1]])
+  pipe.recv act stage 1 mb 1 from 0
+  pipe.fwd stage 1 mb 1
+  pipe.send act stage 2 mb 1 to 2
+  // CHECK: %[[DY0:.+]] = pipe.recv grad stage 1 mb 0 from 2
+  // CHECK-NEXT: %{{.+}} = pipe.bwd stage 1 mb 0 (output = %[[F0]]#0, grad_output = %[[DY0]], saved = %[[F0]]#1)
+  pipe.recv grad stage 1 mb 0 from 2
+  pipe.bwd stage 1 mb 0
+  pipe.send grad stage 0 mb 0 to 0
+  // CHECK: %[[DY1:.+]] = pipe.recv grad stage 1 mb 1 from 2
+  // CHECK-NEXT: %{{.+}}:2 = pipe.bwd_input stage 1 mb 1 (%[[DY1]], %[[F1]]#1)
+  // CHECK-NEXT: pipe.bwd_weight stage 1 mb 1 (input = %[[X1]], grad_output = %[[DY1]]) accumulate
+  pipe.recv grad stage 1 mb 1 from 2
+  pipe.bwd_input stage 1 mb 1
+  pipe.bwd_weight stage 1 mb 1
+  pipe.send grad stage 0 mb 1 to 0
+}

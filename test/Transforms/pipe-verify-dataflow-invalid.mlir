@@ -70,3 +70,25 @@ pipe.rank 0 of @s {
   // expected-error@+1 {{rank 0: nothing uses the labels of stage 0, micro-batch 0}}
   %l = pipe.input labels stage 0 mb 0
 }
+
+// -----
+
+// Ops read what the model contract of the rank says, no more and no less.
+pipe.rank 0 of @s model (bwd reads [input, grad_output]) {
+  %x = pipe.input act stage 0 mb 0
+  %y, %s = pipe.fwd stage 0 mb 0 (%x) first
+  pipe.send act stage 1 mb 0 to 1 (%y)
+  %dy = pipe.recv grad stage 0 mb 0 from 1
+  // expected-error@+1 {{rank 0: backward of stage 0, micro-batch 0 reads [grad_output, saved], expected [input, grad_output] by the model of the rank}}
+  pipe.bwd stage 0 mb 0 (%dy, %s) first
+}
+
+// -----
+
+// A context that one way of going back reads must be read where that way is taken.
+pipe.rank 0 of @s model (bwd_weight reads [input, grad_output]) {
+  %x = pipe.input act stage 0 mb 0
+  // expected-error@+1 {{rank 0: nothing uses the saved context of stage 0, micro-batch 0: expected its backward on this rank}}
+  %y, %s = pipe.fwd stage 0 mb 0 (%x) first
+  pipe.send act stage 1 mb 0 to 1 (%y)
+}

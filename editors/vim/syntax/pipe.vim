@@ -12,7 +12,7 @@ syntax keyword pipeOperatorWord and or not div mod
 syntax keyword pipeBuiltin min max
 syntax keyword pipeConstant true false training
 " Names in other places.
-syntax keyword pipeContextual cost memory model transfer activation context prefer limit until of on at gaps stage
+syntax keyword pipeContextual cost memory model transfer activation context group reads input output saved grad_output labels prefer limit until of on at gaps stage
 syntax keyword pipeType int bool
 
 syntax match pipeNumber "\<\d\+\(\.\d\+\)\?\>"

@@ -14,6 +14,8 @@
 #ifndef DUALPIPE_PROGRAM_PROGRAM_H
 #define DUALPIPE_PROGRAM_PROGRAM_H
 
+#include "dualpipe/Program/Contract.h"
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -23,31 +25,6 @@
 namespace dualpipe::program {
 
 inline constexpr uint32_t kNone = ~0u;
-
-/// What a slot holds. The values are those of `dp_tensor_kind` in stage.h.
-enum class SlotKind : uint8_t {
-  Input,
-  Output,
-  GradOutput,
-  GradInput,
-  Saved,
-  WeightContext,
-  Labels,
-};
-inline constexpr unsigned kNumSlotKinds = 7;
-const char *getName(SlotKind kind);
-
-/// The stage function that a launch calls.
-enum class Function : uint8_t {
-  LoadInput,
-  LoadLabels,
-  Forward,
-  Backward,
-  BackwardInput,
-  BackwardWeight,
-};
-inline constexpr unsigned kNumFunctions = 6;
-const char *getName(Function function);
 
 enum LaunchFlags : uint8_t {
   kAccumulate = 1, ///< add to the gradients of the copy; without it, overwrite them
@@ -165,21 +142,6 @@ struct PipelineInfo {
   uint32_t firstMicrobatch;
   uint32_t numMicrobatches;
   std::vector<uint32_t> placement; ///< rank by stage of the pipeline
-};
-
-/// What the stages of the model must be like.
-struct Contract {
-  uint32_t numComponents = 1;
-  uint32_t numSizeGroups = 1;
-  /// Bits 1 << SlotKind that the program keeps alive for each function.
-  uint32_t backwardReads =
-      (1u << unsigned(SlotKind::Saved)) | (1u << unsigned(SlotKind::GradOutput));
-  uint32_t backwardInputReads =
-      (1u << unsigned(SlotKind::Saved)) | (1u << unsigned(SlotKind::GradOutput));
-  uint32_t backwardWeightReads =
-      (1u << unsigned(SlotKind::Saved)) | (1u << unsigned(SlotKind::WeightContext));
-  /// Size group by global stage; empty means all are group 0.
-  std::vector<uint32_t> sizeGroup;
 };
 
 /// A place in a `.pipe` file; line 0 where none is known.

@@ -11,6 +11,7 @@
 #ifndef DUALPIPE_SCHEDULE_SCHEDULE_H
 #define DUALPIPE_SCHEDULE_SCHEDULE_H
 
+#include "dualpipe/Program/Contract.h"
 #include "dualpipe/Schedule/Costs.h"
 #include "dualpipe/Schedule/OpKind.h"
 #include "dualpipe/Support/Diagnostics.h"
@@ -161,6 +162,8 @@ struct Schedule {
   /// command line, then the schedule's own.
   Costs planCosts;
   MemoryPlan memory;
+  /// What the schedule asks of the stages of a model (ModelContract.h).
+  program::Contract model;
   /// Names of the source files; `SourceLoc::file` indexes it.
   std::vector<std::string> files;
   /// Every distinct place of an op; entry 0 is the schedule itself.

@@ -3,6 +3,8 @@
 #include "PrintPipelines.h"
 #include "dualpipe/Schedule/Placement.h"
 
+#include "dualpipe/Schedule/ModelContract.h"
+
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
@@ -303,10 +305,28 @@ static std::string printMemory(const Schedule &schedule, Tables &tables) {
   return clauses.empty() ? "" : fmt::format("memory {{ {} }}", fmt::join(clauses, "; "));
 }
 
+/// What differs from a contract that is not stated.
+static std::string printModel(const Schedule &schedule, Tables &tables) {
+  const Scope &scope = tables.scope;
+  const program::Contract &model = schedule.model, usual;
+  std::vector<std::string> clauses;
+  if (!model.sizeGroup.empty())
+    clauses.push_back(fmt::format(
+        "group {} -> {}", scope.stage,
+        tables.spell(spellAll(model.sizeGroup.size(),
+                              [&](size_t i) { return std::to_string(model.sizeGroup[i]); }),
+                     "groups", scope.stage)));
+  for (OpKind half : {OpKind::Backward, OpKind::BackwardInput, OpKind::BackwardWeight})
+    if (readsOf(model, half) != readsOf(usual, half))
+      clauses.push_back(
+          fmt::format("{} reads {}", getKeyword(half), spellReads(readsOf(model, half))));
+  return clauses.empty() ? "" : fmt::format("model {{ {} }}", fmt::join(clauses, "; "));
+}
+
 std::vector<std::string> dualpipe::pipe_text::printPlans(const Schedule &schedule, Scope &scope) {
   std::vector<std::string> lines;
   Tables tables(scope);
-  for (auto *print : {&printCosts, &printMemory})
+  for (auto *print : {&printCosts, &printMemory, &printModel})
     if (std::string line = print(schedule, tables); !line.empty())
       tables.flush(std::move(line), lines);
   return lines;

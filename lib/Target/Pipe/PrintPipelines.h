@@ -36,7 +36,7 @@ struct PipelineUnit {
 /// `scope` that they need.
 std::vector<std::string> printPipelines(const Schedule &schedule, Scope &scope);
 
-/// The `cost` and `memory` declarations, if there are any, and their tables.
+/// The `cost`, `memory` and `model` declarations, if there are any, and their tables.
 std::vector<std::string> printPlans(const Schedule &schedule, Scope &scope);
 
 } // namespace dualpipe::pipe_text

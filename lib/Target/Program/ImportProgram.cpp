@@ -158,7 +158,7 @@ stream::ProgramOp RankImporter::run() {
     streams.push_back(getStream(entry));
   auto op = stream::ProgramOp::create(builder, getLoc(0), rank.rank,
                                       FlatSymbolRefAttr::get(builder.getContext(), shared.schedule),
-                                      streams, SlotClassList{rank.slotClasses});
+                                      streams, SlotClassList{rank.slotClasses}, shared.contract);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(op.getBody());
   const uint32_t numCommands = static_cast<uint32_t>(rank.commands.size());

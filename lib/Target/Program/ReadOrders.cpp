@@ -112,6 +112,7 @@ static void readShared(const program::SharedInfo &shared, Schedule &schedule) {
   schedule.numStages = shared.numStages;
   schedule.training = shared.training;
   schedule.params = shared.params;
+  schedule.model = shared.contract;
   schedule.phaseNames = shared.phaseNames;
   schedule.files = shared.files;
   for (const program::Location &loc : shared.locations)

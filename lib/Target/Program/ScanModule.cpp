@@ -54,12 +54,14 @@ private:
   void fillPipelines();
   void fillCopies();
   void fillGaps();
+  void addGap(uint32_t begin, uint32_t end);
   void addPipeline(const Chain &chain, uint32_t firstMicrobatch, uint32_t numMicrobatches);
 
   ModuleOp module;
   SharedInfo info;
   bool partial = false;
   std::set<uint32_t> present;
+  uint32_t firstRank = 0; ///< of the first program
   std::set<std::tuple<uint32_t, uint32_t, unsigned>> channels;
   std::set<std::vector<uint32_t>> groups;
   std::map<uint32_t, Chain> chains;              ///< by micro-batch
@@ -145,6 +147,8 @@ void ModuleScanner::scanOp(uint32_t rank, Operation *op) {
 LogicalResult ModuleScanner::scanProgram(stream::ProgramOp program) {
   uint32_t rank = program.getRank();
   countRank(rank);
+  if (present.empty())
+    firstRank = rank;
   if (!present.insert(rank).second)
     return program.emitError() << "rank " << rank << " has a second program";
   StringRef schedule = program.getSchedule();
@@ -153,6 +157,12 @@ LogicalResult ModuleScanner::scanProgram(stream::ProgramOp program) {
   else if (info.schedule != schedule)
     return program.emitError() << "rank " << rank << ": expected a program of @" << info.schedule
                                << ", got one of @" << schedule;
+  if (present.size() == 1)
+    info.contract = program.getModel();
+  else if (info.contract != program.getModel())
+    return program.emitError() << "rank " << rank
+                               << ": expected the same model as in the program of rank "
+                               << firstRank;
   for (stream::StreamAttr entry : program.getStreams().getAsRange<stream::StreamAttr>())
     scanStream(rank, entry);
   program.getBodyRegion().walk([&](Operation *op) { scanOp(rank, op); });
@@ -180,6 +190,9 @@ void ModuleScanner::addPipeline(const Chain &chain, uint32_t firstMicrobatch,
   uint32_t least = chain.ranks.begin()->first, greatest = chain.ranks.rbegin()->first;
   pipeline.firstStage = chain.first.value_or(least == 0 ? 0 : least - 1);
   uint32_t lastStage = chain.last.value_or(greatest + 1);
+  // A model contract that names size groups knows how many stages there are.
+  if (lastStage == info.contract.sizeGroup.size())
+    lastStage = greatest;
   partial |= !chain.first || !chain.last;
   pipeline.firstMicrobatch = firstMicrobatch;
   pipeline.numMicrobatches = numMicrobatches;
@@ -227,7 +240,17 @@ void ModuleScanner::fillCopies() {
     }
 }
 
-/// Stages before those that the module speaks of: one pipeline for each gap.
+void ModuleScanner::addGap(uint32_t begin, uint32_t end) {
+  if (begin >= end)
+    return;
+  std::string name = ("pipeline" + Twine(info.pipelines.size())).str();
+  info.pipelines.push_back(
+      {name, begin, end - begin, info.numMicrobatches++, 1, std::vector<uint32_t>(end - begin, 0)});
+  info.numStages = std::max(info.numStages, end);
+}
+
+/// Stages that the module does not speak of, before those that it does or named by the
+/// model contract: one pipeline for each gap.
 void ModuleScanner::fillGaps() {
   std::vector<std::pair<uint32_t, uint32_t>> ranges; // first stage, one past the last
   for (const program::PipelineInfo &pipeline : info.pipelines)
@@ -235,13 +258,10 @@ void ModuleScanner::fillGaps() {
   llvm::sort(ranges);
   uint32_t next = 0;
   for (auto [begin, end] : ranges) {
-    if (begin > next) {
-      std::string name = ("pipeline" + Twine(info.pipelines.size())).str();
-      info.pipelines.push_back({name, next, begin - next, info.numMicrobatches++, 1,
-                                std::vector<uint32_t>(begin - next, 0)});
-    }
+    addGap(next, begin);
     next = std::max(next, end);
   }
+  addGap(next, static_cast<uint32_t>(info.contract.sizeGroup.size()));
 }
 
 /// Files in the order of their first location; location 0 is always there.

@@ -42,6 +42,12 @@ std::string describe(const Schedule &schedule) {
     text += " c" + std::to_string(units);
   for (std::optional<int64_t> units : schedule.memory.limit)
     text += " l" + (units ? std::to_string(*units) : "none");
+  const program::Contract &model = schedule.model;
+  text += "\nmodel " + std::to_string(model.backwardReads) + " " +
+          std::to_string(model.backwardInputReads) + " " +
+          std::to_string(model.backwardWeightReads) + ":";
+  for (uint32_t group : model.sizeGroup)
+    text += " " + std::to_string(group);
   text += "\nphases";
   for (const std::string &name : schedule.phaseNames)
     text += " '" + name + "'";
@@ -252,6 +258,18 @@ TEST(PrintPipe, PlansRoundTrip) {
                           "cost { fwd 2; transfer 1 }\n"
                           "rank r { repeat M { fwd p }; repeat M { bwd p } }");
   expectRoundTrip(compile(text, options), options);
+}
+
+TEST(PrintPipe, ModelsRoundTrip) {
+  const std::string pipeline = "pipeline p { stages P; microbatches M; place s -> s }\n";
+  const std::string order = "rank r { repeat M { fwd p }; repeat M { bwd p } }";
+  expectRoundTrip(
+      pipeline + "model { group s -> min(s, 1); bwd reads input, grad_output }\n" + order, 3, 4);
+  expectRoundTrip(pipeline +
+                      "model { bwd_input reads output, saved, grad_output; bwd_weight reads "
+                      "saved, context, labels }\n" +
+                      order,
+                  3, 4);
 }
 
 TEST(PrintPipe, GroupsHalvesAndTransfersRoundTrip) {

@@ -445,6 +445,85 @@ TEST(Plans, Faults) {
 }
 
 //===----------------------------------------------------------------------===//
+// Model
+//===----------------------------------------------------------------------===//
+
+TEST(Model, IsTheUsualOneIfNothingIsSaid) {
+  Outcome run = compileItems("rank r { repeat M { fwd p }; repeat M { bwd p } }", 2, 1);
+  ASSERT_TRUE(run.ok) << run.findings;
+  EXPECT_EQ(run.schedule.model, program::Contract());
+  // One size group is none.
+  run = compileItems("model { group 0; bwd_weight reads context, saved }\n"
+                     "rank r { repeat M { fwd p }; repeat M { bwd p } }",
+                     2, 1);
+  ASSERT_TRUE(run.ok) << run.findings;
+  EXPECT_EQ(run.schedule.model, program::Contract());
+}
+
+TEST(Model, SaysWhatEachHalfReadsAndHowStagesAreGrouped) {
+  using enum program::SlotKind;
+  using program::bit;
+  Outcome run = compileItems("model {\n"
+                             "  group s -> if s == 0 then 0 else 1\n"
+                             "  bwd        reads input, output, grad_output, labels\n"
+                             "  bwd_weight reads input, grad_output; bwd_input reads saved,\n"
+                             "    grad_output\n"
+                             "}\n"
+                             "rank r { repeat M { fwd p }; repeat M { bwd p } }",
+                             3, 1);
+  ASSERT_TRUE(run.ok) << run.findings;
+  const program::Contract &model = run.schedule.model;
+  EXPECT_EQ(model.backwardReads, bit(Input) | bit(Output) | bit(GradOutput) | bit(Labels));
+  EXPECT_EQ(model.backwardInputReads, bit(Saved) | bit(GradOutput));
+  EXPECT_EQ(model.backwardWeightReads, bit(Input) | bit(GradOutput));
+  EXPECT_EQ(model.numSizeGroups, 2u);
+  EXPECT_EQ(model.sizeGroup, (std::vector<uint32_t>{0, 1, 1}));
+}
+
+/// The words of a model are names elsewhere.
+TEST(Model, WordsAreNamesElsewhere) {
+  Outcome run = compileItems("let model = 1\nlet group = 0\nlet saved = model + group\n"
+                             "model { group s -> group; bwd_weight reads saved, context }\n"
+                             "rank r { repeat saved { fwd p }; repeat M { bwd p } }",
+                             2, 1);
+  EXPECT_TRUE(run.ok) << run.findings;
+}
+
+TEST(Model, FaultsAreReported) {
+  auto expectFault = [](const std::string &item, const std::string &message) {
+    expectError(item + "\nrank r { }", message);
+  };
+  expectFault("model { fwd reads input }",
+              "expected 'group', 'bwd', 'bwd_input' or 'bwd_weight' in 'model', got 'fwd'");
+  expectFault("model { bwd read saved }", "expected 'reads' after 'bwd', got 'read'");
+  expectFault("model { bwd reads context, grad_output }",
+              "expected one of input, output, grad_output, saved, labels as what 'bwd' reads, got "
+              "'context'");
+  expectFault("model { bwd_weight reads }",
+              "expected one of input, output, grad_output, saved, context, labels as what "
+              "'bwd_weight' reads, got '}'");
+  expectFault("model { bwd reads saved, grad_output, saved }", "'saved' stands twice");
+  expectFault("model { bwd reads saved, grad_output; bwd reads input, grad_output }",
+              "'bwd' stands twice in 'model'");
+  expectFault("model { bwd_input reads saved }",
+              "expected 'bwd_input' to read 'grad_output', through which the gradient comes in");
+  expectFault("model { bwd reads grad_output, output }",
+              "expected 'bwd' to read 'saved' or 'input': nothing else tells it of its forward in "
+              "the last stage");
+  expectFault("model { bwd_weight reads grad_output, labels }",
+              "expected 'bwd_weight' to read 'saved', 'input' or 'context': nothing else tells it "
+              "of its forward in the last stage");
+  expectFault("model { group 0 }\nmodel { group 0 }",
+              "a schedule has one 'model', got two");
+  expectFault("model { group 0; group 0 }", "'group' stands twice in 'model'");
+  expectFault("model { group true }", "expected an integer as the size group, got a boolean");
+  expectFault("model { group s -> s - 1 }", "the size group is -1, expected 0 to 1");
+  expectFault("model { group 2 }", "the size group is 2, expected 0 to 1");
+  expectFault("model { group 1 }", "no stage is of size group 0, but one is of group 1; expected "
+                                   "numbers without gaps from 0");
+}
+
+//===----------------------------------------------------------------------===//
 // Transfers
 //===----------------------------------------------------------------------===//
 
