@@ -64,12 +64,41 @@ Verdict verifyMatching(const SharedInfo &shared, const std::vector<const RankPro
 /// cycle, one per command.
 Verdict verifyProgress(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks);
 
+/// The weaker form of D3, for transfers placed by hand: the program finishes under rendezvous
+/// where each rank has `numQueues` hardware queues and stream s of it uses number s modulo
+/// `numQueues`; 0 gives every stream a queue of its own. Linear in the commands. Needs what
+/// verifyEvents and verifyMatching establish. The notes are a shortest cycle, one per command.
+Verdict verifyQueues(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks,
+                     uint32_t numQueues);
+/// D5, by symbolic execution in issue order: what a command reads from a slot is the value that it
+/// names, and every forward that the pipelines place on the rank runs exactly once. A receive is
+/// taken to bring what it names, which D1, D2 and D5 of the sender establish. Linear in the
+/// commands. Needs what verifySlots establishes.
+Verdict verifyValues(const SharedInfo &shared, const RankProgram &rank);
+/// D4, the same way: every stage's copy on the rank gets the gradient of each of its micro-batches
+/// exactly once, the first one overwriting; then it takes part in one reduction over all ranks that
+/// hold a copy, where there are several; then it takes one step. Forward only: nothing to check.
+Verdict verifyGradients(const SharedInfo &shared, const RankProgram &rank);
+/// P4: the slots of every class are as many as hold values at once, and the stated spares.
+Verdict verifyMemory(const SharedInfo &shared, const RankProgram &rank);
+
 /// The checks on one rank: P3, P1, P2, then the channel ends.
 Verdict verifyRank(const SharedInfo &shared, const RankProgram &rank);
-/// The checks between ranks. All ranks of the program must be given, in order.
+/// The checks between ranks: D1, D2, D3. All ranks of the program must be given, in order.
 Verdict verifyAcrossRanks(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks);
-/// Everything that applies to the ranks at hand.
+/// What a rank computes, given that it runs as the checks above say: D5, then D4. The pipelines of
+/// the shared section must be those of the schedule, not made up.
+Verdict verifyResults(const SharedInfo &shared, const RankProgram &rank);
+/// What a program must satisfy to be run: everything but P4 that applies to the ranks at hand.
 Verdict verifyProgram(const Program &program);
+
+/// How to check a program as a whole.
+struct WholeOptions {
+  /// Where set, D3 is checked by verifyQueues with this number instead of by the one-queue rule.
+  std::optional<uint32_t> numQueues;
+};
+/// Every invariant, whatever made the program. Fails where not all ranks are at hand.
+Verdict verifyWholeProgram(const Program &program, const WholeOptions &options = {});
 
 /// "file.pipe:12:7" of an entry of `SharedInfo::locations`.
 std::string describeLocation(const SharedInfo &shared, uint32_t loc);
