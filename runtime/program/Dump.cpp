@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dualpipe/Program/Dump.h"
+#include "dualpipe/Program/Memory.h"
 #include "dualpipe/Program/Verify.h"
 
 #include <fmt/format.h>
@@ -144,12 +145,16 @@ void Dumper::dumpStreams(const RankProgram &rank) {
 
 void Dumper::dumpSlots(const RankProgram &rank) {
   uint32_t first = 0;
-  for (const SlotClass &slotClass : rank.slotClasses) {
+  for (const ClassUse &use : measureSlots(rank, shared).classes) {
+    const SlotClass &slotClass = use.slotClass;
     to("  slots {:<14} size group {}: {}", getName(slotClass.kind), slotClass.sizeGroup,
        slotClass.count);
     if (slotClass.count != 0)
       to(", numbers {} to {}", first, first + slotClass.count - 1);
-    to(", {} spare\n", slotClass.spares);
+    to(", {} spare, at most {} in use", slotClass.spares, use.peak);
+    if (use.peak != 0)
+      to(", first at command {}", use.peakCommand);
+    to("\n");
     first += slotClass.count;
   }
 }

@@ -184,7 +184,13 @@ static Result<Program> readSections(uint64_t fileSize, const Fetch &fetch,
   }
   if (onlyRank && program.ranks.empty())
     return Status::failure(fmt::format("the file has no section for rank {}", *onlyRank));
-  if (Status status = toStatus(program, verifyProgram(program)); !status.ok())
+  return program;
+}
+
+static Result<Program> verify(Result<Program> program) {
+  if (!program.ok())
+    return program;
+  if (Status status = toStatus(*program, verifyProgram(*program)); !status.ok())
     return status;
   return program;
 }
@@ -195,16 +201,24 @@ static Result<Program> nameFile(const std::string &name, Result<Program> program
   return Status::failure(fmt::format("{}: {}", name, program.message()));
 }
 
-Result<Program> readProgram(const std::string &name, const uint8_t *bytes, size_t size,
-                            std::optional<uint32_t> onlyRank) {
-  const Fetch fetch = [&](uint64_t offset, std::vector<uint8_t> &to) {
+/// Bytes of a file that is in memory.
+static Fetch fetchFrom(const uint8_t *bytes, size_t size) {
+  return [=](uint64_t offset, std::vector<uint8_t> &to) {
     if (offset > size || to.size() > size - offset)
       return Status::failure("truncated");
     if (!to.empty())
       std::memcpy(to.data(), bytes + offset, to.size());
     return Status::success();
   };
-  return nameFile(name, readSections(size, fetch, onlyRank));
+}
+
+Result<Program> readProgram(const std::string &name, const uint8_t *bytes, size_t size,
+                            std::optional<uint32_t> onlyRank) {
+  return nameFile(name, verify(readSections(size, fetchFrom(bytes, size), onlyRank)));
+}
+
+Result<Program> readUnverifiedProgram(const std::string &name, const uint8_t *bytes, size_t size) {
+  return nameFile(name, readSections(size, fetchFrom(bytes, size), std::nullopt));
 }
 
 namespace {
@@ -234,7 +248,7 @@ Result<Program> readProgramFile(const std::string &path, std::optional<uint32_t>
   const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
   if (!file)
     return Status::failure(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
-  return nameFile(path, readOpenFile(file.get(), onlyRank));
+  return nameFile(path, verify(readOpenFile(file.get(), onlyRank)));
 }
 
 } // namespace dualpipe::program

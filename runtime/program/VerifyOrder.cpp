@@ -5,7 +5,9 @@
 // its stream, a wait merges it. A slot keeps its last writer and, per stream,
 // its last reader since; a new access is ordered if the clock covers them. The
 // gradients of a copy of a stage are held to the same rule: backwards write
-// them, a reduction reads and writes them, a step reads them.
+// them, a reduction reads and writes them, a step reads them. So are its
+// weights, which are there from the beginning: stage functions read them, a step
+// writes them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string_view>
 
 namespace dualpipe::program {
 
@@ -64,6 +67,9 @@ private:
     std::vector<Reader> readers; ///< since the writer, one per stream
   };
 
+  /// What a copy of a stage has besides slots: its gradients and its weights.
+  using CopyPart = std::pair<uint32_t, std::string_view>;
+
   uint32_t *clockOf(uint32_t stream) { return &clocks[size_t(stream) * numStreams]; }
   bool happenedBefore(uint32_t stream, uint32_t otherStream, const Access &other) {
     return other.time <= clockOf(stream)[otherStream];
@@ -72,12 +78,16 @@ private:
   Verdict unordered(uint32_t command, uint32_t slot, const char *what, const Access &other,
                     const char *otherWhat) const;
   Verdict read(uint32_t command, uint32_t slot);
+  void addReader(uint32_t command, Slot &state);
   Verdict write(uint32_t command, uint32_t slot);
   Verdict access(uint32_t command);
   Verdict accessLaunch(uint32_t command, const Launch &launch);
   Verdict accumulate(uint32_t command, const Launch &launch);
   Verdict reduce(uint32_t command, uint32_t stage);
-  uint32_t gradientsOf(uint32_t stage);
+  Verdict step(uint32_t command, uint32_t stage);
+  uint32_t gradientsOf(uint32_t stage) { return numberOf({stage, "gradients"}); }
+  uint32_t weightsOf(uint32_t stage) { return numberOf({stage, "weights"}); }
+  uint32_t numberOf(const CopyPart &part);
   std::string describe(uint32_t slot) const;
   void record(const Command &command);
   void wait(const Command &command);
@@ -86,28 +96,26 @@ private:
   const RankProgram &rank;
   const uint32_t numStreams;
   const uint32_t numSlots;
-  std::map<uint32_t, uint32_t> gradients; ///< by stage: a number after those of the slots
+  std::map<CopyPart, uint32_t> copyParts; ///< numbers after those of the slots
   std::vector<uint32_t> clocks;
   std::vector<std::vector<uint32_t>> eventClocks;
-  std::vector<Slot> slots; ///< by number, then the gradients
+  std::vector<Slot> slots; ///< by number, then the parts of copies
 };
 
 } // namespace
 
-uint32_t SlotChecker::gradientsOf(uint32_t stage) {
-  const auto [entry, isNew] = gradients.try_emplace(stage, uint32_t(slots.size()));
+uint32_t SlotChecker::numberOf(const CopyPart &part) {
+  const auto [entry, isNew] = copyParts.try_emplace(part, uint32_t(slots.size()));
   if (isNew)
     slots.emplace_back();
   return entry->second;
 }
 
 std::string SlotChecker::describe(uint32_t slot) const {
-  if (slot < numSlots)
-    return fmt::format("slot {}", slot);
-  for (const auto &[stage, number] : gradients)
+  for (const auto &[part, number] : copyParts)
     if (number == slot)
-      return fmt::format("the gradients of stage {}", stage);
-  return "the gradients";
+      return fmt::format("the {} of stage {}", part.second, part.first);
+  return fmt::format("slot {}", slot);
 }
 
 Verdict SlotChecker::unordered(uint32_t command, uint32_t slot, const char *what,
@@ -127,14 +135,19 @@ Verdict SlotChecker::read(uint32_t command, uint32_t slot) {
                      fmt::format("reads {} before anything is written to it", describe(slot)));
   if (!happenedBefore(stream, state.writerStream, state.writer))
     return unordered(command, slot, "reads", state.writer, "writes");
+  addReader(command, state);
+  return {};
+}
+
+void SlotChecker::addReader(uint32_t command, Slot &state) {
+  const uint32_t stream = rank.commands[command].stream;
   const Access now{clockOf(stream)[stream] + 1, command};
   for (Reader &reader : state.readers)
     if (reader.stream == stream) {
       reader.last = now;
-      return {};
+      return;
     }
   state.readers.push_back({stream, now});
-  return {};
 }
 
 Verdict SlotChecker::write(uint32_t command, uint32_t slot) {
@@ -154,6 +167,8 @@ Verdict SlotChecker::write(uint32_t command, uint32_t slot) {
 /// Reads before writes, so that a launch that reads and writes one slot is found: its own write
 /// is not ordered after its own read.
 Verdict SlotChecker::accessLaunch(uint32_t command, const Launch &launch) {
+  if (launch.function >= Function::Forward)
+    addReader(command, slots[weightsOf(launch.stage)]);
   const Roles roles = getRoles(shared, launch);
   for (unsigned kind = 0; kind != kNumSlotKinds; ++kind)
     if (roles.reads & (1u << kind))
@@ -184,6 +199,12 @@ Verdict SlotChecker::reduce(uint32_t command, uint32_t stage) {
   return write(command, slot);
 }
 
+Verdict SlotChecker::step(uint32_t command, uint32_t stage) {
+  if (Verdict verdict = read(command, gradientsOf(stage)))
+    return verdict;
+  return write(command, weightsOf(stage));
+}
+
 Verdict SlotChecker::access(uint32_t command) {
   const Command &what = rank.commands[command];
   switch (what.op) {
@@ -202,7 +223,7 @@ Verdict SlotChecker::access(uint32_t command) {
   case CommandOp::Reduce:
     return reduce(command, rank.reductions[what.arg].stage);
   case CommandOp::Step:
-    return read(command, gradientsOf(what.arg));
+    return step(command, what.arg);
   case CommandOp::Pair:
   case CommandOp::Group:
     return {};

@@ -1,7 +1,7 @@
 //===- VerifyQueues.cpp - D3 for streams folded into hardware queues --------===//
 //
-// Runs the program under rendezvous with the queues that a device has: stream s of
-// a rank uses queue s mod N. The host never blocks, so every queue holds its
+// Runs the program under rendezvous with the queues that a device has, onto which
+// the streams are folded. The host never blocks, so every queue holds its
 // commands from the beginning; a queue goes on when its front command has finished.
 //
 //   launch, pair, step, record   finish at the front of their queue
@@ -16,6 +16,8 @@
 // their reuse.
 //
 //===----------------------------------------------------------------------===//
+
+#include "dualpipe/Program/Queues.h"
 
 #include "Facts.h"
 
@@ -58,7 +60,7 @@ struct Hold {
 class QueueChecker {
 public:
   QueueChecker(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks,
-               uint32_t numQueues);
+               const QueueFolding &folding);
   Verdict run();
 
 private:
@@ -70,6 +72,8 @@ private:
 
   void addRank(uint32_t rank);
   void addUnit(uint32_t rank, uint32_t command, uint32_t size);
+  void joinMeeting(const RankProgram &program, const Command &command,
+                   std::vector<uint32_t> &counts);
   uint32_t getMeeting(uint32_t place, uint32_t number);
   Event &getEvent(const Unit &unit) {
     return events[unit.rank][ranks[unit.rank]->commands[unit.command].arg];
@@ -89,7 +93,7 @@ private:
 
   const SharedInfo &shared;
   const std::vector<const RankProgram *> &ranks;
-  const uint32_t numQueues; ///< 0: one for every stream
+  const QueueFolding &folding;
   std::vector<Unit> units;
   std::vector<Queue> queues;
   std::vector<uint32_t> firstQueue; ///< by rank
@@ -103,8 +107,8 @@ private:
 } // namespace
 
 QueueChecker::QueueChecker(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks,
-                           uint32_t numQueues)
-    : shared(shared), ranks(ranks), numQueues(numQueues),
+                           const QueueFolding &folding)
+    : shared(shared), ranks(ranks), folding(folding),
       places(shared.channels.size() + shared.reduceGroups.size()) {
   for (uint32_t rank = 0; rank != ranks.size(); ++rank)
     addRank(rank);
@@ -113,35 +117,37 @@ QueueChecker::QueueChecker(const SharedInfo &shared, const std::vector<const Ran
 void QueueChecker::addRank(uint32_t rank) {
   const RankProgram &program = *ranks[rank];
   firstQueue.push_back(uint32_t(queues.size()));
-  const size_t streams = program.streams.size();
-  queues.resize(queues.size() + (numQueues == 0 ? streams : std::min<size_t>(streams, numQueues)));
+  queues.resize(queues.size() + program.streams.size());
   events.emplace_back(program.numEvents);
   std::vector<uint32_t> counts(places.size(), 0);
   for (uint32_t i = 0; i != program.commands.size();) {
     const uint32_t size = 1 + getBracketSize(program.commands[i]);
     addUnit(rank, i, size);
-    for (const uint32_t end = i + size; i != end; ++i) {
-      const Command &command = program.commands[i];
-      if (command.op != CommandOp::Send && command.op != CommandOp::Recv &&
-          command.op != CommandOp::Reduce)
-        continue;
-      const uint32_t place =
-          command.op == CommandOp::Reduce
-              ? uint32_t(shared.channels.size()) + program.reductions[command.arg].group
-              : program.transfers[command.arg].channel;
-      const uint32_t meeting = getMeeting(place, counts[place]++);
-      ++meetings[meeting].missing;
-      meetings[meeting].units.push_back(uint32_t(units.size()) - 1);
-      joined.back().push_back(meeting);
-      ++units.back().open;
-    }
+    for (const uint32_t end = i + size; i != end; ++i)
+      joinMeeting(program, program.commands[i], counts);
   }
+}
+
+/// The newest unit takes part in what the command is an end of.
+void QueueChecker::joinMeeting(const RankProgram &program, const Command &command,
+                               std::vector<uint32_t> &counts) {
+  uint32_t place;
+  if (command.op == CommandOp::Send || command.op == CommandOp::Recv)
+    place = program.transfers[command.arg].channel;
+  else if (command.op == CommandOp::Reduce)
+    place = uint32_t(shared.channels.size()) + program.reductions[command.arg].group;
+  else
+    return;
+  const uint32_t meeting = getMeeting(place, counts[place]++);
+  ++meetings[meeting].missing;
+  meetings[meeting].units.push_back(uint32_t(units.size()) - 1);
+  joined.back().push_back(meeting);
+  ++units.back().open;
 }
 
 void QueueChecker::addUnit(uint32_t rank, uint32_t command, uint32_t size) {
   const Command &what = ranks[rank]->commands[command];
-  const uint32_t queue =
-      firstQueue[rank] + (numQueues == 0 ? what.stream : what.stream % numQueues);
+  const uint32_t queue = firstQueue[rank] + folding.getQueue(*ranks[rank], what.stream);
   queues[queue].units.push_back(uint32_t(units.size()));
   if (what.op == CommandOp::Record)
     events[rank][what.arg].unit = uint32_t(units.size());
@@ -279,18 +285,28 @@ Violation QueueChecker::describeShortestCycle() const {
   const CommandRef first = place(shortest.front());
   Violation found = violation(
       "D3", first.rank, first.command,
-      fmt::format("the program cannot finish with {}: {} commands wait for each other in a circle",
-                  numQueues == 0 ? "a queue for every stream"
-                                 : fmt::format("{} hardware queues per rank", numQueues),
-                  shortest.size()));
+      fmt::format("the program cannot finish {}: {} commands wait for each other in a circle",
+                  folding.name, shortest.size()));
   for (const Hold &hold : shortest)
     found.notes.push_back({place(hold), describeHold(hold)});
   return found;
 }
 
+Verdict verifyFolding(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks,
+                      const QueueFolding &folding) {
+  return QueueChecker(shared, ranks, folding).run();
+}
+
 Verdict verifyQueues(const SharedInfo &shared, const std::vector<const RankProgram *> &ranks,
                      uint32_t numQueues) {
-  return QueueChecker(shared, ranks, numQueues).run();
+  if (numQueues == 0)
+    return verifyFolding(shared, ranks,
+                         {[](const RankProgram &, uint32_t stream) { return stream; },
+                          "with a queue for every stream"});
+  return verifyFolding(
+      shared, ranks,
+      {[numQueues](const RankProgram &, uint32_t stream) { return stream % numQueues; },
+       fmt::format("with {} hardware queues per rank", numQueues)});
 }
 
 } // namespace dualpipe::program

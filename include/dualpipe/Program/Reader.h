@@ -23,6 +23,10 @@ Result<Program> readProgramFile(const std::string &path, std::optional<uint32_t>
 Result<Program> readProgram(const std::string &name, const uint8_t *bytes, size_t size,
                             std::optional<uint32_t> onlyRank = {});
 
+/// The same without verifying what the program does: container, checksums and structure only, for
+/// those who go on to verify it themselves. An index in it may lead anywhere.
+Result<Program> readUnverifiedProgram(const std::string &name, const uint8_t *bytes, size_t size);
+
 } // namespace dualpipe::program
 
 #endif // DUALPIPE_PROGRAM_READER_H

@@ -28,8 +28,9 @@ TEST(DumpTest, SaysEverythingOfATinyProgram) {
         "  channel 0   rank 0 -> rank 1, output, 1 transfers, digest ",
         "\nrank 0: 10 commands, 2 events, 4 slots\n", "  stream 0   compute\n",
         "  stream 1   send  channel 0 to rank 1, output\n",
-        "  slots input          size group 0: 1, numbers 0 to 0, 0 spare\n", "  phase \"whole\"\n",
-        "       0   0 compute  load_input      stage 0 mb 0 input=0 first ",
+        "  slots input          size group 0: 1, numbers 0 to 0, 0 spare, at most 1 in use, first "
+        "at command 0\n",
+        "  phase \"whole\"\n", "       0   0 compute  load_input      stage 0 mb 0 input=0 first ",
         "send            stage 1 mb 0 slot=1 to rank 1", "wait            event 1 "})
     EXPECT_THAT(text, HasSubstr(expected));
   // Every command shows its line.

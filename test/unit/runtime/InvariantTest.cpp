@@ -181,6 +181,25 @@ TEST(InvariantTest, P2StepBeforeItsReduction) {
   EXPECT_THAT(check(program), HasSubstr("reads the gradients of stage 0 with no order"));
 }
 
+TEST(InvariantTest, P2StepWhileAnInputHalfReadsTheWeights) {
+  Program program = buildPipelines({.numRanks = 1, .numMicrobatches = 1, .splitBackward = true});
+  // The weight half needs nothing of the input half, which runs on a stream of its own.
+  program.shared.contract.backwardWeightReads = 1u << unsigned(SlotKind::Saved);
+  RankProgram &rank = program.ranks[0];
+  getLaunch(rank, Function::BackwardWeight, 0).slots[unsigned(SlotKind::WeightContext)] = kNone;
+  EXPECT_EQ(check(program), "fine");
+  rank.streams.push_back({StreamKind::Compute, 0});
+  rank.numEvents = 1;
+  const uint32_t half = findLaunch(rank, Function::BackwardInput, 0);
+  rank.commands[half].stream = 1;
+  rank.commands.insert(rank.commands.begin() + half,
+                       {{CommandOp::Record, 0, 0, 0}, {CommandOp::Wait, 1, 0, 0}});
+  EXPECT_THAT(check(program), HasSubstr("optimizer step of stage 0"));
+  EXPECT_THAT(check(program), HasSubstr("writes the weights of stage 0 with no order after a "
+                                        "command that reads it"));
+  EXPECT_THAT(check(program), HasSubstr("backward_input of stage 0, micro-batch 0"));
+}
+
 TEST(InvariantTest, P2AccumulatesIntoNothing) {
   Program program = buildPipelines({.numRanks = 1});
   getLaunch(program.ranks[0], Function::Backward, 0).flags |= kAccumulate;

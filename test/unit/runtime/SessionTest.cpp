@@ -3,6 +3,7 @@
 #include "TestModel.h"
 #include "TestPrograms.h"
 
+#include "dualpipe/Program/Memory.h"
 #include "dualpipe/Program/Verify.h"
 #include "dualpipe/Runtime/Session.h"
 #include "runtime/device/cpu/CpuStream.h"
@@ -179,6 +180,19 @@ TEST_F(SessionTest, MemoryIsThatOfTheSlots) {
   EXPECT_EQ(memory[0].slots, 2u * 4 * 64);
   EXPECT_EQ(memory[0].parameters, 2u * 64);
   EXPECT_EQ(memory[0].workspace, 64u);
+}
+
+TEST_F(SessionTest, ArenaIsWhatTheProgramSays) {
+  const Program program = buildPipelines({.numRanks = 3, .splitBackward = true, .vShaped = true});
+  auto session = makeSession(program, makeOptions());
+  ASSERT_TRUE(session.ok()) << session.message();
+  const std::vector<RankMemory> memory = (*session)->getMemory();
+  for (const RankProgram &rank : program.ranks) {
+    const SlotUse use =
+        measureSlots(rank, program.shared, [](SlotKind, uint32_t) { return uint64_t(64); });
+    EXPECT_EQ(use.arenaBytes, memory[rank.rank].slots);
+    EXPECT_LE(use.liveBytes, use.arenaBytes);
+  }
 }
 
 TEST_F(SessionTest, MemoryIsKnownAfterTheRunToo) {
