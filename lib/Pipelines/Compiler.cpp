@@ -30,6 +30,7 @@ public:
 
 private:
   FailureOr<program::RankProgram> compileRank(uint32_t rank) const;
+  LogicalResult verifyRank(const program::RankProgram &rank) const;
   LogicalResult report(const program::Verdict &verdict,
                        llvm::ArrayRef<const program::RankProgram *> ranks) const;
   Location getLocation(program::CommandRef ref,
@@ -58,9 +59,17 @@ FailureOr<program::RankProgram> Compiler::compileRank(uint32_t rank) const {
 
   auto streams = *module->getOps<stream::ProgramOp>().begin();
   FailureOr<program::RankProgram> program = exportRank(streams, tables);
-  if (failed(program) || failed(report(program::verifyRank(tables.getInfo(), *program), &*program)))
+  if (failed(program) || failed(verifyRank(*program)))
     return failure();
   return program;
+}
+
+/// Each check relies on those before it.
+LogicalResult Compiler::verifyRank(const program::RankProgram &rank) const {
+  for (auto *check : {program::verifyRank, program::verifyResults, program::verifyMemory})
+    if (failed(report(check(tables.getInfo(), rank), &rank)))
+      return failure();
+  return success();
 }
 
 Location Compiler::getLocation(program::CommandRef ref,

@@ -3,7 +3,7 @@
 // A `.pipe` file or a schedule in PyTorch's grammar goes to order tables and through
 // the lowering to the level that `--emit` or the ending of the output names. An
 // `.mlir` file goes through `mlir-opt` with our dialects and passes, or from wherever
-// it stands to a level further down. A program is printed.
+// it stands to a level further down. A program is printed, or checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,7 @@
 #include "FormatPipe.h"
 #include "Input.h"
 #include "Options.h"
+#include "VerifyInput.h"
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Stream/Stream.h"
@@ -42,6 +43,7 @@ static const char overview[] =
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=streams  what it will run, as text\n"
     "  dualpipe-opt x.csv -o x.dpx                                    a schedule of PyTorch\n"
     "  dualpipe-opt --diff x.pipe x.csv --ranks=8 --microbatches=20   do they run the same?\n"
+    "  dualpipe-opt --verify x.dpx                                    what is proven of a program\n"
     "  dualpipe-opt x.mlir --pipe-assign-slots                        single passes\n"
     "  dualpipe-opt x.pipe --format-pipe -o x.pipe                    the formatter\n\n";
 
@@ -97,6 +99,8 @@ int opt::main(int argc, char **argv) {
   options->inputKind = opened->kind;
   if (Status status = checkOptionsApply(*options); !status)
     return mlir::failed(complain(status.message()));
+  if (options->verify)
+    return mlir::failed(verifyInput(*options, std::move(*opened), registry));
   if (opened->kind != InputKind::Module)
     return mlir::failed(compileSchedule(*options, std::move(*opened), registry));
   if (options->emit != Emit::Default)

@@ -74,6 +74,14 @@ static cl::opt<bool>
     formatPipeFlag("format-pipe", cl::cat(category),
                    cl::desc("Lay out the .pipe file; -o may name the input itself"));
 
+static cl::opt<bool> verifyFlag("verify", cl::cat(category),
+                                cl::desc("Check every invariant of a program, a .dpx file or a "
+                                         "module of stream.program, and print what holds"));
+static cl::opt<std::string> hardwareQueuesFlag(
+    "hardware-queues", cl::cat(category), cl::value_desc("N"),
+    cl::desc("With --verify: check that the program finishes on N queues per rank (0: one for "
+             "every stream), not as if there were one"));
+
 void opt::prepareCommandLine() {
   cl::HideUnrelatedOptions(category);
   cl::AddExtraVersionPrinter(
@@ -187,9 +195,22 @@ static Status checkOptionsOfOutput(const DriverOptions &options) {
   return options.emit == Emit::Ast ? reject(planCostFlag, "a level after ast") : Status::success();
 }
 
+/// What is checked is a program, and it is checked as it is.
+static Status checkOptionsOfVerify(const DriverOptions &options) {
+  if (options.inputKind == InputKind::Schedule || options.inputKind == InputKind::Csv)
+    return Status::failure(fmt::format("--verify checks a program, '{}' is {}: expected a .dpx "
+                                       "file or a module of stream.program (every compilation "
+                                       "checks what it writes)",
+                                       options.input, describe(options.inputKind)));
+  return rejectOptions(options, {&sparesFlag});
+}
+
 Status opt::checkOptionsApply(const DriverOptions &options) {
   if (options.isDiff())
     return checkOptionsOfKinds(options);
+  if (options.verify)
+    if (Status status = checkOptionsOfVerify(options); !status)
+      return status;
   if (Status status = checkOptionsOfKind(options); !status)
     return status;
   if (options.inputKind == InputKind::Module && options.emit == Emit::Default &&
@@ -210,11 +231,23 @@ static Status readDiff(DriverOptions &options) {
     return Status::failure("--diff names no input to compare with: --diff A B");
   if (options.diff == "-" && options.input == "-")
     return Status::failure("--diff reads the standard input once: name one of the two inputs");
-  const cl::Option *ofOutput[] = {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag};
+  const cl::Option *ofOutput[] = {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag,
+                                  &verifyFlag};
   for (const cl::Option *option : ofOutput)
     if (option->getNumOccurrences() != 0)
       return Status::failure(fmt::format("--{} does not apply with --diff", option->ArgStr.str()));
   return Status::success();
+}
+
+/// What is said of a program is text, and there is one text.
+static Status readVerify(DriverOptions &options) {
+  options.verify = verifyFlag;
+  if (hardwareQueuesFlag.getNumOccurrences() != 0 && !options.verify)
+    return Status::failure("--hardware-queues does not apply without --verify");
+  if (options.verify && options.emit != Emit::Default)
+    return Status::failure("--verify prints what holds: --emit and an output .dpx or .csv do not "
+                           "apply");
+  return readNumber(hardwareQueuesFlag, options.hardwareQueues, 0);
 }
 
 static Status readShares(TorchReadOptions &options) {
@@ -233,7 +266,7 @@ static Status checkOptionsOfFormatter() {
                                     &scheduleFlag, &forwardOnlyFlag,  &onlyRankFlag,
                                     &planCostFlag, &sparesFlag,       &emitFlag,
                                     &dialectFlag,  &legacyOutputFlag, std::addressof(shareFlag),
-                                    &diffFlag};
+                                    &diffFlag,     &verifyFlag,       &hardwareQueuesFlag};
   for (const cl::Option *option : ofCompiler)
     if (option->getNumOccurrences() != 0)
       return Status::failure(
@@ -325,6 +358,8 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
     return options;
   }
   if (Status status = readDiff(options); !status)
+    return status;
+  if (Status status = readVerify(options); !status)
     return status;
   if (Status status = readOutput(options); !status)
     return status;

@@ -43,6 +43,10 @@ struct DriverOptions {
   uint32_t spares = 0;
   /// Lay out the input instead of compiling it.
   bool formatPipe = false;
+  /// Check a program and say what holds, instead of compiling.
+  bool verify = false;
+  /// D3 by folded queues instead of the one-queue rule; 0 for a queue per stream.
+  std::optional<uint32_t> hardwareQueues;
   /// How a schedule in PyTorch's grammar is read and written.
   TorchReadOptions torch;
   TorchWriteOptions torchOutput;

@@ -32,6 +32,8 @@ public:
 
 private:
   LogicalResult verify(const SharedTables &tables);
+  using Check = Verdict (*)(const program::SharedInfo &, const program::RankProgram &);
+  std::vector<Verdict> checkRanks(const program::SharedInfo &shared, Check check);
   Location find(CommandRef where);
 
   ModuleOp module;
@@ -49,29 +51,37 @@ Location ModuleChecker::find(CommandRef where) {
   return module.getLoc();
 }
 
-/// Each rank alone first: what is checked across ranks relies on that.
+std::vector<Verdict> ModuleChecker::checkRanks(const program::SharedInfo &shared, Check check) {
+  std::vector<Verdict> verdicts(programs.size());
+  parallelFor(module.getContext(), 0, programs.size(),
+              [&](size_t i) { verdicts[i] = check(shared, programs[i]); });
+  return verdicts;
+}
+
+/// Each rank alone first: what is checked across ranks relies on that, and what ranks compute
+/// relies on both. A placement that was made up says nothing of what they should compute.
 LogicalResult ModuleChecker::verify(const SharedTables &tables) {
   const program::SharedInfo &shared = tables.getInfo();
   std::vector<const program::RankProgram *> all;
   for (const program::RankProgram &rank : programs)
     all.push_back(&rank);
-  auto report = [&](const Verdict &verdict) {
-    return reportViolation(*verdict, shared, all, [&](CommandRef where) { return find(where); });
+  auto report = [&](ArrayRef<Verdict> verdicts) {
+    LogicalResult result = success();
+    for (const Verdict &verdict : verdicts)
+      if (verdict)
+        result =
+            reportViolation(*verdict, shared, all, [&](CommandRef where) { return find(where); });
+    return result;
   };
-  if (Verdict verdict = program::verifyShared(shared))
-    return report(verdict);
-  std::vector<Verdict> verdicts(programs.size());
-  parallelFor(module.getContext(), 0, programs.size(),
-              [&](size_t i) { verdicts[i] = program::verifyRank(shared, programs[i]); });
-  bool hasFailed = false;
-  for (const Verdict &verdict : verdicts)
-    if (verdict)
-      hasFailed |= failed(report(verdict));
-  if (hasFailed || tables.isPartial())
-    return failure(hasFailed);
-  if (Verdict verdict = program::verifyAcrossRanks(shared, all))
-    return report(verdict);
-  return success();
+  if (failed(report(program::verifyShared(shared))) ||
+      failed(report(checkRanks(shared, program::verifyRank))))
+    return failure();
+  if (tables.isPartial())
+    return success();
+  if (failed(report(program::verifyAcrossRanks(shared, all))) ||
+      failed(report(checkRanks(shared, program::verifyResults))))
+    return failure();
+  return report(checkRanks(shared, program::verifyMemory));
 }
 
 LogicalResult ModuleChecker::run() {
