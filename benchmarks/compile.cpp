@@ -1,7 +1,8 @@
 //===- compile.cpp - from `.pipe` text to `.dpx` bytes ----------------------===//
 //
 // The whole compilation with all checks on: parse, interpret, S1 to S4, timeline,
-// lowering of every rank, P1 to P3, D1 to D3, serialisation. Besides the time it
+// lowering of every rank, P1 to P4, D1 to D5, serialisation; and the checks alone,
+// one after the other on one core. Besides the time it
 // counts the ops and the process's peak memory so far, so run one size at a time
 // where memory is the question:
 //
@@ -11,6 +12,7 @@
 
 #include "test/support/CompileExample.h"
 
+#include "dualpipe/Program/Verify.h"
 #include "dualpipe/Program/Writer.h"
 
 #include <benchmark/benchmark.h>
@@ -47,13 +49,28 @@ static void compileDualPipe(benchmark::State &state) {
   state.counters["peak_MiB"] = peakMebibytes();
 }
 
-BENCHMARK(compileDualPipe)
-    ->Args({8, 64})
-    ->Args({16, 128})
-    ->Args({32, 256})
-    ->Args({64, 512})
-    ->Args({128, 1024})
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
+static void checkDualPipe(benchmark::State &state) {
+  CompiledExample example("dualpipe", uint32_t(state.range(0)), uint32_t(state.range(1)));
+  for (auto _ : state) {
+    DiagnosticSink sink;
+    checkSchedule(example.schedule, sink);
+    program::Verdict verdict = program::verifyWholeProgram(example.program);
+    if (verdict || sink.hasErrors())
+      return state.SkipWithError("a check fails");
+  }
+  state.counters["ns_per_op"] = benchmark::Counter(double(example.schedule.getNumOps()) * 1e-9,
+                                                   benchmark::Counter::kIsIterationInvariantRate |
+                                                       benchmark::Counter::kInvert);
+}
+
+static void useSizes(benchmark::internal::Benchmark *entry) {
+  for (std::pair<int64_t, int64_t> size :
+       {std::pair(8, 64), {16, 128}, {32, 256}, {64, 512}, {128, 1024}})
+    entry->Args({size.first, size.second});
+  entry->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+
+BENCHMARK(compileDualPipe)->Apply(useSizes);
+BENCHMARK(checkDualPipe)->Apply(useSizes);
 
 BENCHMARK_MAIN();

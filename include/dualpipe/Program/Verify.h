@@ -50,7 +50,8 @@ Verdict verifyEvents(const SharedInfo &shared, const RankProgram &rank);
 /// P2: two accesses to a slot, one of them a write, are ordered by streams and
 /// events of the rank; a slot is never read before it is written. The gradients
 /// of a stage's copy are held to the same: backwards write them, a reduction
-/// reads and writes them, a step reads them.
+/// reads and writes them, a step reads them. So are its weights, which stage
+/// functions read and a step writes.
 Verdict verifySlots(const SharedInfo &shared, const RankProgram &rank);
 /// D1 and D2 for one rank alone: what passes through the rank's ends of its
 /// channels agrees in number and digest with the shared section.

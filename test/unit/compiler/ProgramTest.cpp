@@ -104,7 +104,7 @@ TEST(Program, EveryCheckHolds) {
                                                                  {"1f1b", 1, 1},
                                                                  {"1f1b", 8, 3}}) {
     CompiledExample example(name, ranks, microbatches);
-    program::Verdict verdict = program::verifyProgram(example.program);
+    program::Verdict verdict = program::verifyWholeProgram(example.program);
     EXPECT_FALSE(verdict) << program::toStatus(example.program, verdict).message();
   }
 }
