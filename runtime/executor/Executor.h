@@ -36,6 +36,8 @@ public:
   /// Runs all commands once. The forwards of last stages write losses[microbatch].
   /// False after a failure, which the sink has then.
   bool runStep(const dp_step_state &state, double *losses);
+  /// The first half of it: issues all commands. The device's `synchronize` is the other.
+  bool issueStep(const dp_step_state &state, double *losses);
 
   /// Bytes of the slots and of the scratch memory.
   size_t getSlotBytes() const { return slotBytes; }

@@ -23,8 +23,8 @@ class CompiledExample {
 public:
   /// Compiles `examples/<name>.pipe`. Throws with the first finding where it cannot.
   CompiledExample(const std::string &name, uint32_t ranks, uint32_t microbatches,
-                  const CompileOptions &options = {})
-      : schedule(instantiate(name, ranks, microbatches)), index(check()),
+                  const CompileOptions &options = {}, bool forwardOnly = false)
+      : schedule(instantiate(name, ranks, microbatches, forwardOnly)), index(check()),
         timeline(index, options.planCosts) {
     context.loadDialect<pipe::PipeDialect, stream::StreamDialect>();
     llvm::FailureOr<program::Program> compiled = compileProgram(&context, timeline, options);
@@ -36,7 +36,8 @@ public:
   const Schedule schedule;
 
 private:
-  static Schedule instantiate(const std::string &name, uint32_t ranks, uint32_t microbatches) {
+  static Schedule instantiate(const std::string &name, uint32_t ranks, uint32_t microbatches,
+                              bool forwardOnly) {
     llvm::SourceMgr sources;
     DiagnosticSink sink;
     frontend::Module module = frontend::parseFile(
@@ -45,6 +46,7 @@ private:
     frontend::Options options;
     options.ranks = ranks;
     options.microbatches = microbatches;
+    options.forwardOnly = forwardOnly;
     if (!module.isValid() || failed(frontend::instantiate(module, options, schedule, sink)))
       throw std::runtime_error(sink.diagnostics().front().message);
     return schedule;
