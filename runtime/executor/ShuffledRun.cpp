@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 #include <optional>
 
 namespace dualpipe::runtime {
@@ -31,7 +33,7 @@ public:
       : model(model), program(program), optimizer(optimizer), options(options),
         hub(program.shared, failures, shuffleSeed) {}
 
-  Result<TrainingResult> run();
+  Result<RunReport> run();
 
 private:
   struct Rank {
@@ -51,6 +53,7 @@ private:
   FirstFailure failures;
   ShuffledHub hub;
   TrainingResult result;
+  std::vector<StepReport> steps;
   std::vector<Rank> ranks;
 };
 
@@ -112,6 +115,8 @@ Status ShuffledRun::describeFailure() const {
 }
 
 Status ShuffledRun::runStep(uint32_t step) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
   double *losses = result.losses.data() + size_t(step) * result.numMicrobatches;
   for (Rank &rank : ranks)
     if (!rank.executor->issueStep({step, options.seed, options.learningRate}, losses))
@@ -119,21 +124,30 @@ Status ShuffledRun::runStep(uint32_t step) {
   for (Rank &rank : ranks)
     if (!rank.ends.device->synchronize())
       return describeFailure();
+  const double sum = std::accumulate(losses, losses + result.numMicrobatches, 0.0);
+  const std::chrono::duration<double> time = Clock::now() - start;
+  steps.push_back({step, sum / result.numMicrobatches, time.count()});
   return Status::success();
 }
 
-Result<TrainingResult> ShuffledRun::run() {
+/// One thread: the time of the wall and that of the CPU are the same.
+Result<RunReport> ShuffledRun::run() {
   if (Status status = prepare(); !status.ok())
     return status;
-  for (uint32_t step = 0; step != options.numSteps; ++step)
+  RunReport report;
+  for (uint32_t step = 0; step != options.numSteps; ++step) {
     if (Status status = runStep(step); !status.ok())
       return status;
-  return std::move(result);
+    report.wallSeconds = report.cpuSeconds += steps.back().seconds;
+  }
+  report.result = std::move(result);
+  report.steps = std::move(steps);
+  return report;
 }
 
-Result<TrainingResult> runShuffled(const Model &model, const program::Program &program,
-                                   const Optimizer &optimizer, const TrainingOptions &options,
-                                   uint64_t shuffleSeed) {
+Result<RunReport> runShuffled(const Model &model, const program::Program &program,
+                              const Optimizer &optimizer, const TrainingOptions &options,
+                              uint64_t shuffleSeed) {
   return ShuffledRun(model, program, optimizer, options, shuffleSeed).run();
 }
 

@@ -109,17 +109,17 @@ static bool pairUp(Mutator &m) {
 
 std::vector<Mutation> listCommandMutations() {
   return {
-      {"drop-launch", "a launch is missing", "P2 D4", drop<CommandOp::Launch>},
+      {"drop-launch", "a launch is missing", "P2 D4 D5", drop<CommandOp::Launch>},
       {"drop-send", "a send is missing", "D1", drop<CommandOp::Send>},
       {"drop-receive", "a receive is missing", "P2 D1", drop<CommandOp::Recv>},
-      {"drop-transfer", "a transfer is missing at both ends", "P2 D4", dropTransfer},
+      {"drop-transfer", "a transfer is missing at both ends", "P2 D5", dropTransfer},
       {"drop-reduction-member", "a member's part in a reduction is missing", "P2 D1",
        drop<CommandOp::Reduce>},
       {"drop-reduction", "a reduction is missing on all members", "D4", dropReduction},
       {"drop-step", "an optimizer step is missing", "D4", drop<CommandOp::Step>},
       {"drop-wait", "a wait is missing", "P2", drop<CommandOp::Wait>},
       {"drop-record", "a record is missing", "P1", drop<CommandOp::Record>},
-      {"repeat-launch", "a launch runs twice", "P2 D4", repeat<CommandOp::Launch>},
+      {"repeat-launch", "a launch runs twice", "P2 D4 D5", repeat<CommandOp::Launch>},
       {"repeat-send", "a send is there twice", "D1", repeat<CommandOp::Send>},
       {"repeat-receive", "a receive is there twice", "D1", repeat<CommandOp::Recv>},
       {"repeat-transfer", "a transfer is there twice at both ends", "P2 D1 D3", repeatTransfer},

@@ -79,69 +79,6 @@ static bool changeKind(Mutator &m) {
   return true;
 }
 
-namespace {
-/// Two slots of one class.
-struct TwoSlots {
-  uint32_t rank;
-  uint32_t one, two;
-};
-} // namespace
-
-static std::optional<TwoSlots> pickTwoSlots(Mutator &m) {
-  const auto picked = pickClass(m);
-  if (!picked)
-    return std::nullopt;
-  const auto [rank, index] = *picked;
-  const std::vector<SlotClass> &classes = m.program.ranks[rank].slotClasses;
-  uint32_t begin = 0;
-  for (size_t i = 0; i != index; ++i)
-    begin += classes[i].count;
-  if (classes[index].count < 2)
-    return std::nullopt;
-  const uint32_t one = uint32_t(m.below(classes[index].count));
-  return TwoSlots{rank, begin + one, begin + *m.other(classes[index].count, one)};
-}
-
-/// From one command on, everything that used one slot of a class uses another and the other way
-/// round, as if two values had changed places.
-static bool exchangeSlots(Mutator &m) {
-  const auto slots = pickTwoSlots(m);
-  if (!slots)
-    return false;
-  RankProgram &rank = m.program.ranks[slots->rank];
-  const size_t from = m.below(rank.commands.size());
-  m.description = "slots " + std::to_string(slots->one) + " and " + std::to_string(slots->two) +
-                  " change places from command " + std::to_string(from) + " of rank " +
-                  std::to_string(slots->rank) + " on";
-  const auto exchange = [&](uint32_t &slot) {
-    slot = slot == slots->one ? slots->two : slot == slots->two ? slots->one : slot;
-  };
-  for (size_t i = from; i != rank.commands.size(); ++i) {
-    const Command &command = rank.commands[i];
-    if (command.op == CommandOp::Launch)
-      for (uint32_t &slot : rank.launches[command.arg].slots)
-        exchange(slot);
-    if (command.op == CommandOp::Send || command.op == CommandOp::Recv)
-      exchange(rank.transfers[command.arg].slot);
-  }
-  return true;
-}
-
-/// Two slots of a class become one: their values meet in it if they ever live at once.
-static bool mergeSlots(Mutator &m) {
-  const auto slots = pickTwoSlots(m);
-  if (!slots)
-    return false;
-  RankProgram &rank = m.program.ranks[slots->rank];
-  m.description = "slot " + std::to_string(slots->one) + " serves for slot " +
-                  std::to_string(slots->two) + " on rank " + std::to_string(slots->rank);
-  for (Launch &launch : rank.launches)
-    std::replace(launch.slots.begin(), launch.slots.end(), slots->two, slots->one);
-  for (Transfer &transfer : rank.transfers)
-    transfer.slot = transfer.slot == slots->two ? slots->one : transfer.slot;
-  return true;
-}
-
 static Channel *pickChannel(Mutator &m) {
   std::vector<Channel> &channels = m.program.shared.channels;
   if (channels.empty())
@@ -220,14 +157,11 @@ std::vector<Mutation> listTableMutations() {
       {"grow-class", "a slot class has a slot that nothing uses", "P4", growClass},
       {"change-spares", "a slot class says one spare more or fewer", "P3 P4", changeSpares},
       {"change-kind", "a slot class is of another kind", "P3", changeKind},
-      {"exchange-slots", "two slots of a class change places from some command on", "P2 P4 D4",
-       exchangeSlots},
-      {"merge-slots", "a slot serves for two", "P2 P4 D4", mergeSlots},
       {"change-digest", "a channel has another digest", "D2", changeDigest},
       {"change-transfers", "a channel has one transfer more or fewer", "D1", changeNumTransfers},
       {"turn-channel", "a channel leads the other way", "P3", turnChannel},
       {"change-channel-kind", "a channel carries the other kind", "P3", changeChannelKind},
-      {"change-placement", "a stage is placed on another rank", "P3 D4", changePlacement},
+      {"change-placement", "a stage is placed on another rank", "P3", changePlacement},
       {"forget-member", "a reduce group lacks a member", "P3 D1 D4", forgetMember},
   };
 }

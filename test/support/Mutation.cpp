@@ -18,8 +18,8 @@ bool Mutation::mayBeReportedBy(const std::string &invariant) const {
 const std::vector<Mutation> &getMutations() {
   static const std::vector<Mutation> mutations = [] {
     std::vector<Mutation> all;
-    for (auto *list :
-         {listCommandMutations, listOrderMutations, listFieldMutations, listTableMutations})
+    for (auto *list : {listCommandMutations, listOrderMutations, listFieldMutations,
+                       listTableMutations, listNameMutations})
       for (const Mutation &mutation : list())
         all.push_back(mutation);
     return all;

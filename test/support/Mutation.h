@@ -41,6 +41,7 @@ std::vector<Mutation> listCommandMutations();
 std::vector<Mutation> listOrderMutations();
 std::vector<Mutation> listFieldMutations();
 std::vector<Mutation> listTableMutations();
+std::vector<Mutation> listNameMutations();
 
 struct Mutant {
   program::Program program;

@@ -6,6 +6,7 @@
 #include "dualpipe/Program/Dump.h"
 #include "dualpipe/Program/Reader.h"
 #include "dualpipe/Runtime/Session.h"
+#include "dualpipe/Runtime/ShuffledRun.h"
 
 #include <fmt/format.h>
 
@@ -114,6 +115,17 @@ static int report(const Options &options, const Parts &parts, const RunDescripti
   return finish(0);
 }
 
+/// The same run in an order of its own. What the user sees of steps comes at the end.
+static Result<runtime::RunReport> runShuffled(const Options &options, const Parts &parts,
+                                              const runtime::TrainingOptions &training) {
+  Result<runtime::RunReport> run = runtime::runShuffled(
+      *parts.model, *parts.program, *parts.optimizer, training, *options.shuffleSeed);
+  if (run.ok() && !options.json)
+    for (const runtime::StepReport &step : run->steps)
+      print(describeStep(step));
+  return run;
+}
+
 static int runProgram(const Options &options, program::Program program) {
   Result<Parts> parts = loadParts(options, std::move(program));
   if (!parts.ok())
@@ -129,7 +141,9 @@ static int runProgram(const Options &options, program::Program program) {
                                    (*session)->getNumCommands()};
   if (!options.json)
     print(describeRun(description, options));
-  Result<runtime::RunReport> run = (*session)->run();
+  Result<runtime::RunReport> run = options.shuffleSeed
+                                       ? runShuffled(options, *parts, sessionOptions.training)
+                                       : (*session)->run();
   if (!run.ok()) {
     const int exitCode = fail(run.message());
     // A stage function that never returns still uses the model: leave without unloading it.

@@ -91,6 +91,12 @@ static void addOptions(CLI::App &app, Options &options) {
                  "timing")
       ->type_name("SEED")
       ->transform(makeWhole(0, UINT64_MAX));
+  app.add_option("--shuffle", options.shuffleSeed,
+                 "Run on one thread, at each point one of the commands that may come next, picked "
+                 "at random; a program that cannot go on is found at once")
+      ->type_name("SEED")
+      ->transform(makeWhole(0, UINT64_MAX))
+      ->excludes("--jitter");
   app.add_flag("--json", options.json, "Print the results as JSON");
   app.add_flag("--dump", options.dump, "Print the program instead of running it");
   app.add_flag("--devices", options.devices, "List the devices of this machine");

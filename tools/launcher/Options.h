@@ -22,6 +22,7 @@ struct Options {
   double learningRate = 0.01;
   double timeoutSeconds = 120;
   std::optional<uint64_t> jitterSeed;
+  std::optional<uint64_t> shuffleSeed;
   bool check = false;
   bool json = false;
   bool dump = false;

@@ -4,7 +4,7 @@
 #define DUALPIPE_RUNTIME_SHUFFLEDRUN_H
 
 #include "dualpipe/Program/Program.h"
-#include "dualpipe/Runtime/Reference.h"
+#include "dualpipe/Runtime/Session.h"
 #include "dualpipe/Support/Status.h"
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace dualpipe::runtime {
 /// `verifyRanges`; what the other checks establish is not needed, so a program that breaks it can
 /// be watched. Fails where a stage function does, or where the program cannot go on, with what each
 /// rank waits for.
-Result<TrainingResult> runShuffled(const Model &model, const program::Program &program,
-                                   const Optimizer &optimizer, const TrainingOptions &options,
-                                   uint64_t shuffleSeed);
+Result<RunReport> runShuffled(const Model &model, const program::Program &program,
+                              const Optimizer &optimizer, const TrainingOptions &options,
+                              uint64_t shuffleSeed);
 
 } // namespace dualpipe::runtime
 

@@ -94,8 +94,8 @@ std::string Subject::compare(const TrainingResult &result) const {
 }
 
 std::string Subject::run(const program::Program &mutant, uint64_t shuffleSeed) const {
-  Result<TrainingResult> result = runShuffled(*model, mutant, *optimizer, kTraining, shuffleSeed);
-  return result.ok() ? compare(*result) : result.message();
+  Result<RunReport> report = runShuffled(*model, mutant, *optimizer, kTraining, shuffleSeed);
+  return report.ok() ? compare(report->result) : report.message();
 }
 
 } // namespace dualpipe::test

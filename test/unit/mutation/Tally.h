@@ -15,8 +15,8 @@
 namespace dualpipe::test {
 
 /// The invariants of programs, in the order of the columns.
-inline constexpr std::array<const char *, 8> kInvariants = {"P3", "P1", "P2", "D1",
-                                                            "D2", "D3", "D4", "P4"};
+inline constexpr std::array<const char *, 9> kInvariants = {"P3", "P1", "P2", "D1", "D2",
+                                                            "D3", "D5", "D4", "P4"};
 
 /// Mutants of one kind.
 struct Tally {
