@@ -138,8 +138,9 @@ Result<RunReport> ShuffledRun::run() {
   for (uint32_t step = 0; step != options.numSteps; ++step) {
     if (Status status = runStep(step); !status.ok())
       return status;
-    report.wallSeconds = report.cpuSeconds += steps.back().seconds;
+    report.wallSeconds += steps.back().seconds;
   }
+  report.cpuSeconds = report.wallSeconds;
   report.result = std::move(result);
   report.steps = std::move(steps);
   return report;

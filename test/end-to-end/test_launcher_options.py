@@ -10,7 +10,7 @@ NUMBER = "expected a number from"
     ("steps", "0", WHOLE), ("steps", "-1", WHOLE), ("steps", "0x10", WHOLE), ("steps", "1e3", WHOLE),
     ("steps", "16777217", WHOLE), ("steps", "3 ", WHOLE),
     ("seed", "-1", WHOLE), ("seed", "18446744073709551616", WHOLE), ("seed", "seven", WHOLE),
-    ("jitter", "-1", WHOLE), ("jitter", "99999999999999999999", WHOLE),
+    ("shuffle", "-1", WHOLE), ("jitter", "-1", WHOLE), ("jitter", "99999999999999999999", WHOLE),
     ("lr", "nan", NUMBER), ("lr", "inf", NUMBER), ("lr", "1e999", NUMBER), ("lr", "0.1x", NUMBER),
     ("timeout", "nan", NUMBER), ("timeout", "inf", NUMBER), ("timeout", "0", NUMBER),
     ("timeout", "-5", NUMBER)])
@@ -35,3 +35,9 @@ def test_the_largest_seed_is_kept(tools):
     done = tools.launch(program, "--model=noop", "--seed=18446744073709551615", "--json")
     assert done.returncode == 0, done.stderr
     assert '"seed": 18446744073709551615' in done.stdout
+
+
+def test_two_ways_to_choose_the_order(tools):
+    done = tools.launch("x.dpx", "--jitter=1", "--shuffle=1")
+    assert done.returncode == 1
+    assert "--jitter excludes --shuffle" in done.stderr

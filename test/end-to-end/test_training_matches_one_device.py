@@ -44,6 +44,15 @@ def test_random_delays_in_every_stream(tools, schedule, ranks, count):
         assert done.returncode == 0, done.stderr + done.stdout
 
 
+@pytest.mark.parametrize("schedule,ranks,count", [("dualpipe", 8, 20), ("dualpipev", 4, 10), ("1f1b", 4, 8)])
+def test_random_order_of_all_commands(tools, schedule, ranks, count):
+    program = tools.compile(schedule, ranks, count)
+    for seed in range(5):
+        done = tools.launch(program, *MODEL, "--check", "--steps=2", f"--shuffle={seed}")
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert done.stdout.count("loss ") == 2
+
+
 def test_one_seed_gives_the_same_bytes(tools):
     program = tools.compile("dualpipe", 4, 8)
     runs = [tools.launch(program, *MODEL, "--steps=3", f"--seed={seed}", "--json")

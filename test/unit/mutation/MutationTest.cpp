@@ -8,9 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Tally.h"
-
-#include "dualpipe/Program/Verify.h"
+#include "test/support/CompileExample.h"
+#include "test/support/Tally.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,21 +21,66 @@
 #include <sstream>
 
 using namespace dualpipe;
+using namespace dualpipe::program;
 using namespace dualpipe::test;
 
 namespace {
 
 constexpr unsigned kMutantsOfKind = 50;
 
-const std::vector<std::unique_ptr<Subject>> &getSubjects() {
-  static const std::vector<std::unique_ptr<Subject>> subjects = [] {
-    std::vector<std::unique_ptr<Subject>> made;
-    for (const Source &source : getSources())
-      made.push_back(std::make_unique<Subject>(source));
+/// Where a program comes from.
+struct Source {
+  const char *example;
+  uint32_t ranks, microbatches;
+  bool forwardOnly = false;
+
+  /// "dualpipe, 4 ranks, 8 micro-batches".
+  std::string describe() const {
+    return std::string(example) + ", " + std::to_string(ranks) + " ranks, " +
+           std::to_string(microbatches) + " micro-batches" + (forwardOnly ? ", forward only" : "");
+  }
+};
+
+constexpr Source kSources[] = {{"1f1b", 2, 4},
+                               {"1f1b", 4, 6},
+                               {"1f1b-rules", 3, 5},
+                               {"chimera", 2, 4},
+                               {"chimera", 4, 6},
+                               {"dualpipe", 2, 4},
+                               {"dualpipe", 4, 8},
+                               {"dualpipe", 6, 12},
+                               {"dualpipev", 2, 4},
+                               {"dualpipev", 3, 6},
+                               {"eager-1f1b", 3, 6},
+                               {"gpipe", 3, 4},
+                               {"hanayo", 3, 4},
+                               {"interleaved", 2, 4},
+                               {"interleaved", 3, 6},
+                               {"looped-bfs", 3, 4},
+                               {"seq1f1b", 3, 4},
+                               {"v-half", 3, 5},
+                               {"v-min", 3, 5},
+                               {"zb-h1", 3, 5},
+                               {"zb-h1-rules", 4, 5},
+                               {"zb-h2", 3, 6},
+                               {"zbv", 3, 6},
+                               {"dualpipe", 4, 8, true},
+                               {"interleaved", 2, 4, true}};
+
+const Subjects &getSubjects() {
+  static const Subjects subjects = [] {
+    Subjects made;
+    for (const Source &source : kSources) {
+      CompiledExample compiled(source.example, source.ranks, source.microbatches, {},
+                               source.forwardOnly);
+      made.push_back(std::make_unique<Subject>(source.describe(), std::move(compiled.program)));
+    }
     return made;
   }();
   return subjects;
 }
+
+Verdict check(const program::Program &program) { return verifyWholeProgram(program); }
 
 std::optional<unsigned> getAskedMutants() {
   const char *text = std::getenv("DUALPIPE_MUTANTS");
@@ -61,8 +105,8 @@ std::string readTable() {
 
 TEST(Mutation, CorrectProgramsRunInAnyOrder) {
   for (const auto &subject : getSubjects()) {
-    SCOPED_TRACE(subject->source.describe());
-    EXPECT_TRUE(toStatus(subject->program, verifyProgram(subject->program)).ok());
+    SCOPED_TRACE(subject->name);
+    EXPECT_TRUE(toStatus(subject->program, check(subject->program)).ok());
     for (uint64_t seed = 0; seed != 24; ++seed)
       EXPECT_EQ(subject->run(subject->program, seed), "") << "shuffle seed " << seed;
   }
@@ -92,7 +136,7 @@ TEST(Mutation, MutantsAreReportedOrMakeNoDifference) {
   Tally sum;
   uint64_t seed = 0;
   for (const Mutation &mutation : getMutations()) {
-    const Tally tally = judge(mutation, getSubjects(), count, ++seed);
+    const Tally tally = judge(mutation, getSubjects(), check, count, ++seed);
     EXPECT_EQ(tally.numMutants, count) << mutation.name << " finds nothing to change";
     table += tally.getRow("`" + std::string(mutation.name) + "`", mutation.what);
     sum.add(tally);

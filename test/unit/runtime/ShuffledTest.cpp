@@ -4,6 +4,7 @@
 #include "TestPrograms.h"
 
 #include "dualpipe/Program/Verify.h"
+#include "dualpipe/Runtime/ShuffledDevice.h"
 #include "dualpipe/Runtime/ShuffledRun.h"
 #include "test/support/ExactModel.h"
 
@@ -166,6 +167,39 @@ TEST_F(ShuffledTest, FailuresOfStageFunctionsComeOut) {
   Result<RunReport> result = run(buildPipelines({.numRanks = 2}), 3);
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.message(), HasSubstr("the test asked for a failure"));
+}
+
+/// Keeps what a device reports.
+struct Failures : FailureSink {
+  void fail(Status status) override { text = status.message(); }
+  std::string text;
+};
+
+TEST_F(ShuffledTest, EndsOfATransferAgreeInSize) {
+  const Program program = buildPipelines({.numRanks = 2, .numMicrobatches = 1});
+  Failures failures;
+  ShuffledHub hub(program.shared, failures, 1);
+  ShuffledHub::Rank sender = hub.connect(program.ranks[0]),
+                    receiver = hub.connect(program.ranks[1]);
+  const CommandRef send = find(program, 0, CommandOp::Send),
+                   recv = find(program, 1, CommandOp::Recv);
+  double data[2] = {};
+  const uint32_t sendStream = program.ranks[0].commands[send.command].stream;
+  const uint32_t recvStream = program.ranks[1].commands[recv.command].stream;
+  ASSERT_TRUE(sender.transport->send(sendStream, send.command, 0, data, 8).ok());
+  ASSERT_TRUE(receiver.transport->recv(recvStream, recv.command, 0, data, 16).ok());
+  EXPECT_FALSE(sender.device->synchronize());
+  EXPECT_EQ(failures.text, "8 bytes arrived on channel 0, expected 16");
+  EXPECT_FALSE(hub.isStuck());
+}
+
+TEST_F(ShuffledTest, SaysThatMemoryRunsOut) {
+  const Program program = buildPipelines({.numRanks = 2});
+  Failures failures;
+  ShuffledHub hub(program.shared, failures, 1);
+  Result<void *> memory = hub.connect(program.ranks[0]).device->allocate(size_t(1) << 60);
+  ASSERT_FALSE(memory.ok());
+  EXPECT_EQ(memory.message(), "rank 0 has not enough memory for 1152921504606846976 bytes");
 }
 
 TEST_F(ShuffledTest, NeedsAllRanks) {

@@ -1,7 +1,7 @@
 //===- Subject.h - a correct program, and what it computes ------------------===//
 
-#ifndef DUALPIPE_TEST_UNIT_MUTATION_SUBJECT_H
-#define DUALPIPE_TEST_UNIT_MUTATION_SUBJECT_H
+#ifndef DUALPIPE_TEST_SUPPORT_SUBJECT_H
+#define DUALPIPE_TEST_SUPPORT_SUBJECT_H
 
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/Model.h"
@@ -10,30 +10,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace dualpipe::test {
 
-/// Where a program comes from.
-struct Source {
-  const char *example;
-  uint32_t ranks, microbatches;
-  bool forwardOnly = false;
-
-  /// "dualpipe, 4 ranks, 8 micro-batches".
-  std::string describe() const;
-};
-const std::vector<Source> &getSources();
-
-/// A program that was compiled, and its losses, gradients and weights after two steps on one
-/// device.
+/// A correct program, and its losses, gradients and weights after two steps on one device.
 class Subject {
 public:
-  /// Throws where the source does not compile.
-  explicit Subject(const Source &source);
+  /// Throws where the program cannot be replayed.
+  Subject(std::string name, program::Program program);
 
-  const Source source;
-  program::Program program;
+  const std::string name; ///< for findings
+  const program::Program program;
 
   /// Runs another program in a random order and compares. Empty where all agrees, else what went
   /// wrong. The program must have passed verifyShared and verifyRanges.
@@ -49,4 +36,4 @@ private:
 
 } // namespace dualpipe::test
 
-#endif // DUALPIPE_TEST_UNIT_MUTATION_SUBJECT_H
+#endif // DUALPIPE_TEST_SUPPORT_SUBJECT_H

@@ -2,8 +2,6 @@
 
 #include "Tally.h"
 
-#include "dualpipe/Program/Verify.h"
-
 #include <algorithm>
 
 namespace dualpipe::test {
@@ -68,9 +66,8 @@ static void judgeReported(const Mutation &mutation, const Subject &subject, cons
   if (known != kInvariants.end())
     ++tally.reported[size_t(known - kInvariants.begin())];
   if (!mutation.mayBeReportedBy(verdict->id))
-    tally.findings.push_back(std::string(mutation.name) + " in " + subject.source.describe() +
-                             ": " + mutant.description + ": reported, but not by [" +
-                             mutation.invariants +
+    tally.findings.push_back(std::string(mutation.name) + " in " + subject.name + ": " +
+                             mutant.description + ": reported, but not by [" + mutation.invariants +
                              "]: " + toStatus(mutant.program, verdict).message());
   if (isRunnable(mutant.program))
     ++(findFailure(subject, mutant.program, kRunsOfReported).empty() ? tally.numHarmless
@@ -78,9 +75,9 @@ static void judgeReported(const Mutation &mutation, const Subject &subject, cons
 }
 
 static void judgeOne(const Mutation &mutation, const Subject &subject, const Mutant &mutant,
-                     Tally &tally) {
+                     Check check, Tally &tally) {
   ++tally.numMutants;
-  if (const Verdict verdict = verifyProgram(mutant.program))
+  if (const Verdict verdict = check(mutant.program))
     return judgeReported(mutation, subject, mutant, verdict, tally);
   const std::string failure = findFailure(subject, mutant.program, kRunsOfPassed);
   if (failure.empty()) {
@@ -88,19 +85,19 @@ static void judgeOne(const Mutation &mutation, const Subject &subject, const Mut
     return;
   }
   ++tally.numHoles;
-  tally.findings.push_back(std::string(mutation.name) + " in " + subject.source.describe() + ": " +
+  tally.findings.push_back(std::string(mutation.name) + " in " + subject.name + ": " +
                            mutant.description + ": passes all checks, but: " + failure);
 }
 
-Tally judge(const Mutation &mutation, const std::vector<std::unique_ptr<Subject>> &subjects,
-            unsigned count, uint64_t seed) {
+Tally judge(const Mutation &mutation, const Subjects &subjects, Check check, unsigned count,
+            uint64_t seed) {
   Tally tally;
   size_t next = seed % subjects.size();
   for (size_t tried = 0; tally.numMutants != count && tried != size_t(count) * subjects.size();
        ++tried) {
     const Subject &subject = *subjects[next++ % subjects.size()];
     if (const auto mutant = makeMutant(subject.program, mutation, seed * 1000 + tried))
-      judgeOne(mutation, subject, *mutant, tally);
+      judgeOne(mutation, subject, *mutant, check, tally);
   }
   return tally;
 }

@@ -2,8 +2,7 @@
 
 #include "Subject.h"
 
-#include "test/support/CompileExample.h"
-#include "test/support/ExactModel.h"
+#include "ExactModel.h"
 
 #include "dualpipe/Runtime/ShuffledRun.h"
 
@@ -17,40 +16,6 @@ using namespace runtime;
 /// Two steps: what is left over from the first would be used in the second.
 static constexpr TrainingOptions kTraining = {.seed = 7, .numSteps = 2, .learningRate = 1};
 
-const std::vector<Source> &getSources() {
-  static const std::vector<Source> sources = {{"1f1b", 2, 4},
-                                              {"1f1b", 4, 6},
-                                              {"1f1b-rules", 3, 5},
-                                              {"chimera", 2, 4},
-                                              {"chimera", 4, 6},
-                                              {"dualpipe", 2, 4},
-                                              {"dualpipe", 4, 8},
-                                              {"dualpipe", 6, 12},
-                                              {"dualpipev", 2, 4},
-                                              {"dualpipev", 3, 6},
-                                              {"eager-1f1b", 3, 6},
-                                              {"gpipe", 3, 4},
-                                              {"hanayo", 3, 4},
-                                              {"interleaved", 2, 4},
-                                              {"interleaved", 3, 6},
-                                              {"looped-bfs", 3, 4},
-                                              {"seq1f1b", 3, 4},
-                                              {"v-half", 3, 5},
-                                              {"v-min", 3, 5},
-                                              {"zb-h1", 3, 5},
-                                              {"zb-h1-rules", 4, 5},
-                                              {"zb-h2", 3, 6},
-                                              {"zbv", 3, 6},
-                                              {"dualpipe", 4, 8, true},
-                                              {"interleaved", 2, 4, true}};
-  return sources;
-}
-
-std::string Source::describe() const {
-  return std::string(example) + ", " + std::to_string(ranks) + " ranks, " +
-         std::to_string(microbatches) + " micro-batches" + (forwardOnly ? ", forward only" : "");
-}
-
 static Model makeModel(const program::SharedInfo &shared) {
   ModelOptions options;
   options.numStages = shared.numStages;
@@ -61,10 +26,8 @@ static Model makeModel(const program::SharedInfo &shared) {
   return std::move(*model);
 }
 
-Subject::Subject(const Source &source)
-    : source(source), program(CompiledExample(source.example, source.ranks, source.microbatches, {},
-                                              source.forwardOnly)
-                                  .program),
+Subject::Subject(std::string name, program::Program correct)
+    : name(std::move(name)), program(std::move(correct)),
       model(std::make_unique<Model>(makeModel(program.shared))),
       optimizer(std::move(*createOptimizer("sgd"))) {
   Result<Replay> replayed = replay(*model, program, *optimizer, kTraining);

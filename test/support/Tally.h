@@ -1,11 +1,12 @@
 //===- Tally.h - mutants by kind and verdict --------------------------------===//
 
-#ifndef DUALPIPE_TEST_UNIT_MUTATION_TALLY_H
-#define DUALPIPE_TEST_UNIT_MUTATION_TALLY_H
+#ifndef DUALPIPE_TEST_SUPPORT_TALLY_H
+#define DUALPIPE_TEST_SUPPORT_TALLY_H
 
+#include "Mutation.h"
 #include "Subject.h"
 
-#include "test/support/Mutation.h"
+#include "dualpipe/Program/Verify.h"
 
 #include <array>
 #include <memory>
@@ -38,10 +39,15 @@ struct Tally {
 /// The first two lines of the table.
 std::string getTableHead();
 
-/// Judges `count` mutants of a kind, spread over the subjects.
-Tally judge(const Mutation &mutation, const std::vector<std::unique_ptr<Subject>> &subjects,
-            unsigned count, uint64_t seed);
+/// The check that is tested: verifyProgram or verifyWholeProgram.
+using Check = program::Verdict (*)(const program::Program &);
+using Subjects = std::vector<std::unique_ptr<Subject>>;
+
+/// Judges up to `count` mutants of a kind, spread over the subjects; fewer where the kind finds
+/// little to change.
+Tally judge(const Mutation &mutation, const Subjects &subjects, Check check, unsigned count,
+            uint64_t seed);
 
 } // namespace dualpipe::test
 
-#endif // DUALPIPE_TEST_UNIT_MUTATION_TALLY_H
+#endif // DUALPIPE_TEST_SUPPORT_TALLY_H
