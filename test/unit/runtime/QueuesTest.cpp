@@ -150,7 +150,7 @@ TEST(QueuesTest, ReductionsMeetAllMembers) {
 
 /// Exchanges two neighbours in the list of a rank at random places, so that some lists get stuck.
 void shuffle(RankProgram &rank, std::mt19937 &random) {
-  for (int times = 0; times != 12; ++times) {
+  for (int times = 0; times != 5; ++times) {
     const size_t i = random() % (rank.commands.size() - 1);
     std::swap(rank.commands[i], rank.commands[i + 1]);
   }
@@ -184,7 +184,7 @@ TEST(QueuesTest, OneQueueIsTheOneQueueRule) {
     loosened += !rule && check(program, 0) == "fine";
   }
   EXPECT_GT(compared, 100u);
-  EXPECT_GT(stuck, 10u);
+  EXPECT_GT(stuck, 20u);
   EXPECT_GT(loosened, 0u);
 }
 

@@ -98,7 +98,7 @@ TEST(ResultsTest, D5ForwardReadsAnotherMicrobatch) {
   exchangeSlots(getLaunch(rank, Function::Forward, 0), getLaunch(rank, Function::Forward, 1),
                 SlotKind::Input);
   EXPECT_THAT(checkValues(program, 1),
-              AllOf(HasSubstr("D5: rank 1, command 3: forward of stage 1, micro-batch 0"),
+              AllOf(HasSubstr("D5: rank 1, command 4: forward of stage 1, micro-batch 0"),
                     HasSubstr("reads slot 1 for the activation for stage 1, micro-batch 0, "
                               "expected that value, got nothing")));
 }
@@ -342,7 +342,7 @@ TEST(ResultsTest, D4ReductionTwice) {
 TEST(ResultsTest, D4ReductionBeforeTheLastBackward) {
   Program program = buildMirrored();
   moveToFront(program.ranks[0], find(program.ranks[0], CommandOp::Reduce));
-  EXPECT_THAT(checkGradients(program), HasSubstr("sums the gradients of stage 0 after 0 of 8 "
+  EXPECT_THAT(checkGradients(program), HasSubstr("sums the gradients of stage 0 after 0 of 4 "
                                                  "micro-batches, without micro-batch 0"));
 }
 
