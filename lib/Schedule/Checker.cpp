@@ -2,6 +2,7 @@
 
 #include "dualpipe/Schedule/Checker.h"
 #include "Findings.h"
+#include "dualpipe/Schedule/Describe.h"
 #include "dualpipe/Schedule/Memory.h"
 #include "dualpipe/Schedule/Relaxation.h"
 #include "dualpipe/Schedule/Transfers.h"
@@ -13,10 +14,6 @@
 using namespace dualpipe;
 
 namespace {
-
-std::string describe(OpKind kind, uint32_t stage, uint32_t mb) {
-  return fmt::format("{} of stage {}, micro-batch {}", getKeyword(kind), stage, mb);
-}
 
 /// Notes of a cycle that are shown.
 constexpr size_t kMaxNotes = 20;
@@ -61,8 +58,7 @@ private:
 
   SourceLoc getLoc(OpRef ref) const { return schedule.getLoc(ref.rank, ref.op); }
   std::string describe(OpRef ref) const {
-    const RankOrder &order = schedule.ranks[ref.rank];
-    return ::describe(order.kind[ref.op], order.stage[ref.op], order.microbatch[ref.op]);
+    return dualpipe::describe(schedule.ranks[ref.rank], ref.op);
   }
 
   void placeOps();
@@ -118,7 +114,7 @@ void Checker::placeOp(uint32_t rank, uint32_t op) {
   const Pipeline &pipeline = schedule.pipelines[p];
   if (pipeline.getRank(stage) != rank) {
     report(id, "rank", loc,
-           fmt::format("rank {}: {} belongs on rank {}", rank, ::describe(kind, stage, mb),
+           fmt::format("rank {}: {} belongs on rank {}", rank, dualpipe::describe(kind, stage, mb),
                        pipeline.getRank(stage)),
            Note{pipeline.loc, fmt::format("'{}' places its stages here", pipeline.name)});
     return;
@@ -126,7 +122,7 @@ void Checker::placeOp(uint32_t rank, uint32_t op) {
   if (kind != OpKind::Forward && !schedule.training) {
     report(id, "forward only", loc,
            fmt::format("rank {}: {} in a schedule that runs forward only", rank,
-                       ::describe(kind, stage, mb)));
+                       dualpipe::describe(kind, stage, mb)));
     return;
   }
   switch (kind) {

@@ -1,6 +1,7 @@
 //===- Diff.cpp - how two schedules differ ----------------------------------===//
 
 #include "dualpipe/Schedule/Diff.h"
+#include "dualpipe/Schedule/Describe.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -201,9 +202,7 @@ static std::string describeGroup(const Schedule &schedule, uint32_t rank, size_t
   std::string text;
   size_t end = order.groupEnd(begin);
   for (size_t op = begin; op != end; ++op)
-    text += fmt::format("{}{} of stage {}, micro-batch {}",
-                        op == begin ? (end - begin > 1 ? "fused " : "") : " with ",
-                        getKeyword(order.kind[op]), order.stage[op], order.microbatch[op]);
+    text += (op == begin ? (end - begin > 1 ? "fused " : "") : " with ") + describe(order, op);
   return text + describePlace(schedule, order.loc[begin]);
 }
 
@@ -235,9 +234,8 @@ static std::string describeTransfer(const Schedule &schedule, uint32_t rank, siz
   if (i >= order.transfers.size())
     return "nothing";
   const RankOrder::Transfer &end = order.transfers[i];
-  return fmt::format("{} {} of stage {}, micro-batch {} before op {}{}",
-                     end.isSend ? "send" : "recv", end.isGrad ? "bwd" : "fwd", end.stage,
-                     end.microbatch, end.before + 1, describePlace(schedule, end.loc));
+  return fmt::format("{} before op {}{}", describe(end), end.before + 1,
+                     describePlace(schedule, end.loc));
 }
 
 void Comparison::compareTransfers(uint32_t rank) {

@@ -2,6 +2,7 @@
 
 #include "dualpipe/Schedule/Greedy.h"
 #include "ListScheduler.h"
+#include "dualpipe/Schedule/Describe.h"
 
 #include <fmt/format.h>
 
@@ -155,8 +156,8 @@ bool StuckReport::isLeft(OpKind kind, const ChunkState &chunk, uint32_t mb) cons
 }
 
 std::string StuckReport::describe(OpKind kind, const ChunkState &chunk, uint32_t mb) const {
-  return fmt::format("{} of stage {}, micro-batch {}", getKeyword(kind), chunk.ref.stage,
-                     schedule.pipelines[chunk.ref.pipeline].firstMicrobatch + mb);
+  return dualpipe::describe(kind, chunk.ref.stage,
+                            schedule.pipelines[chunk.ref.pipeline].firstMicrobatch + mb);
 }
 
 std::string StuckReport::describeNeed(OpKind kind, const ChunkState &chunk, uint32_t mb) const {

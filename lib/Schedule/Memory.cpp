@@ -1,6 +1,7 @@
 //===- Memory.cpp - what the ranks hold, and whether they may ----------------===//
 
 #include "dualpipe/Schedule/Memory.h"
+#include "dualpipe/Schedule/Describe.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -82,12 +83,9 @@ void dualpipe::checkMemory(const Schedule &schedule, DiagnosticSink &sink) {
     if (peak.units <= std::max<int64_t>(*limit, 0) || ++findings > kMaxFindings)
       continue;
     const RankOrder &order = schedule.ranks[rank];
-    sink.error(
-            schedule.getLoc(rank, peak.op),
-            fmt::format("S5: rank {}: expected at most {} units of memory, got {} at {} of stage "
-                        "{}, micro-batch {}",
-                        rank, *limit, peak.units, getKeyword(order.kind[peak.op]),
-                        order.stage[peak.op], order.microbatch[peak.op]))
+    sink.error(schedule.getLoc(rank, peak.op),
+               fmt::format("S5: rank {}: expected at most {} units of memory, got {} at {}", rank,
+                           *limit, peak.units, describe(order, peak.op)))
         .note(schedule.memory.loc, "held there: " + describeHeld(schedule, rank, peak.op));
   }
   if (findings > kMaxFindings)

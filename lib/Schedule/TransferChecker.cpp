@@ -1,6 +1,7 @@
 //===- TransferChecker.cpp - D1 to D3 on transfers that a schedule places ---===//
 
 #include "Findings.h"
+#include "dualpipe/Schedule/Describe.h"
 #include "dualpipe/Schedule/Transfers.h"
 
 #include <algorithm>
@@ -35,9 +36,10 @@ private:
   const Transfer &get(EndRef ref) const { return schedule.ranks[ref.rank].transfers[ref.end]; }
   SourceLoc getLoc(EndRef ref) const { return schedule.locations[get(ref).loc]; }
   SourceLoc getLoc(OpRef ref) const { return schedule.getLoc(ref.rank, ref.op); }
-  static std::string describe(const Transfer &end);
-  std::string describe(EndRef ref) const { return describe(get(ref)); }
-  std::string describe(OpRef ref) const;
+  std::string describe(EndRef ref) const { return dualpipe::describe(get(ref)); }
+  std::string describe(OpRef ref) const {
+    return dualpipe::describe(schedule.ranks[ref.rank], ref.op);
+  }
   EndRef getOther(EndRef ref) const;
 
   void placeEnd(EndRef ref);
@@ -66,17 +68,6 @@ private:
 void TransferChecker::report(const char *id, SourceLoc loc, const std::string &message,
                              const std::vector<Note> &notes) {
   findings.report(id, loc, fmt::format("{}: {}", id, message), notes);
-}
-
-std::string TransferChecker::describe(const Transfer &end) {
-  return fmt::format("{} {} of stage {}, micro-batch {}", end.isSend ? "send" : "recv",
-                     end.isGrad ? "bwd" : "fwd", end.stage, end.microbatch);
-}
-
-std::string TransferChecker::describe(OpRef ref) const {
-  const RankOrder &order = schedule.ranks[ref.rank];
-  return fmt::format("{} of stage {}, micro-batch {}", getKeyword(order.kind[ref.op]),
-                     order.stage[ref.op], order.microbatch[ref.op]);
 }
 
 EndRef TransferChecker::getOther(EndRef ref) const {
@@ -132,7 +123,8 @@ void TransferChecker::placeEnd(EndRef ref) {
   const Transfer &end = get(ref);
   std::vector<Note> notes;
   auto complain = [&](const std::string &what) {
-    report("D1", getLoc(ref), fmt::format("rank {}: {} {}", ref.rank, describe(end), what), notes);
+    report("D1", getLoc(ref),
+           fmt::format("rank {}: {} {}", ref.rank, dualpipe::describe(end), what), notes);
   };
   TransferOps ops = findOps(index, end);
   if (std::string fault = findFault(ref, ops, notes); !fault.empty())
@@ -166,8 +158,8 @@ void TransferChecker::requireEndsOf(OpRef producer, OpRef consumer) {
     bool isGrad = order.kind[here.op] != OpKind::Forward;
     Transfer end{isSend, isGrad, order.stage[here.op], order.microbatch[here.op], 0, 0};
     report("D1", getLoc(here),
-           fmt::format("rank {}: {} is missing: rank {} {}", here.rank, describe(end), there.rank,
-                       isSend ? "needs the value" : "makes the value"),
+           fmt::format("rank {}: {} is missing: rank {} {}", here.rank, dualpipe::describe(end),
+                       there.rank, isSend ? "needs the value" : "makes the value"),
            {{getLoc(there), fmt::format("{} is here", describe(there))}});
   };
   require(true, places.getSend(producer));
