@@ -240,6 +240,15 @@ TEST(InterpreterFaults, TellWhichPlacementWouldDo) {
   EXPECT_EQ(getFindings("N", "1").find("would put"), std::string::npos);
 }
 
+TEST(InterpreterFaults, ManyRanksMakeOneFinding) {
+  auto getFindings = [](uint32_t ranks) {
+    return compile(programOf("fwd p @ 9"), sized(ranks, 2)).findings;
+  };
+  EXPECT_NE(getFindings(64).find("note: also on 63 other ranks\n"), std::string::npos);
+  // The ranks after the first ones do not run any more.
+  EXPECT_NE(getFindings(200).find("note: also on at least 63 other ranks\n"), std::string::npos);
+}
+
 TEST(InterpreterFaults, BareNamesMeanTheOnlyChunk) {
   auto compilePlaced = [](const std::string &place) {
     return compile("pipe 1\nschedule s(ranks P, microbatches M) {\n"
