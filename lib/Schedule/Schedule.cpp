@@ -1,4 +1,4 @@
-//===- Schedule.cpp - names and look-ups of order tables --------------------===//
+//===- Schedule.cpp - look-ups on order tables ------------------------------===//
 
 #include "dualpipe/Schedule/Schedule.h"
 
@@ -6,34 +6,6 @@
 #include <utility>
 
 using namespace dualpipe;
-
-const char *dualpipe::getKeyword(OpKind kind) {
-  switch (kind) {
-  case OpKind::Forward:
-    return "fwd";
-  case OpKind::Backward:
-    return "bwd";
-  case OpKind::BackwardInput:
-    return "bwd_input";
-  case OpKind::BackwardWeight:
-    return "bwd_weight";
-  }
-  return "";
-}
-
-char dualpipe::getLetter(OpKind kind) {
-  switch (kind) {
-  case OpKind::Forward:
-    return 'F';
-  case OpKind::Backward:
-    return 'B';
-  case OpKind::BackwardInput:
-    return 'I';
-  case OpKind::BackwardWeight:
-    return 'W';
-  }
-  return '?';
-}
 
 int64_t MemoryPlan::getTaken(OpKind kind, uint32_t stage) const {
   if (kind == OpKind::Forward)

@@ -1,7 +1,10 @@
 //===- Costs.cpp - planning costs -------------------------------------------===//
+//
+// All of Costs.h but what looks into order tables, which is in lib/Schedule/.
+//
+//===----------------------------------------------------------------------===//
 
 #include "dualpipe/Schedule/Costs.h"
-#include "dualpipe/Schedule/Schedule.h"
 
 #include <algorithm>
 #include <charconv>
@@ -37,15 +40,6 @@ Ticks Costs::get(OpKind kind, uint32_t stage) const {
   if (kind == OpKind::Backward)
     return get(OpKind::BackwardInput, stage) + get(OpKind::BackwardWeight, stage);
   return kTicksPerUnit;
-}
-
-Ticks Costs::getGroup(const RankOrder &order, size_t begin, size_t end) const {
-  if (fused && end - begin > 1)
-    return *fused;
-  Ticks sum = 0;
-  for (size_t op = begin; op != end; ++op)
-    sum += get(order.kind[op], order.stage[op]);
-  return sum;
 }
 
 void Costs::override(const Costs &other) {
@@ -98,17 +92,6 @@ Status Costs::checkRange(uint64_t numOps) const {
   return Status::failure(fmt::format("{} ops of up to {} and transfers of {} are too long to plan "
                                      "with, expected times in a larger unit",
                                      numOps, printTicks(longest), printTicks(getTransfer())));
-}
-
-Status Costs::checkRange(const Schedule &schedule) const {
-  for (OpKind kind : kKinds) {
-    const std::map<uint32_t, Ticks> &ofStage = of(kind).ofStage;
-    if (!ofStage.empty() && ofStage.rbegin()->first >= schedule.numStages)
-      return Status::failure(fmt::format("cost '{}[{}]' names no stage, expected one below {}",
-                                         getKeyword(kind), ofStage.rbegin()->first,
-                                         schedule.numStages));
-  }
-  return checkRange(schedule.getNumOps());
 }
 
 //===----------------------------------------------------------------------===//

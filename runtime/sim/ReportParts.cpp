@@ -1,0 +1,72 @@
+//===- ReportParts.cpp - what reports for people and for programs share -----===//
+
+#include "ReportParts.h"
+
+namespace dualpipe::runtime {
+
+using program::Command;
+using program::CommandOp;
+using program::Function;
+using program::RankProgram;
+
+static const char *getKeyword(Function function) {
+  switch (function) {
+  case Function::Backward:
+    return "bwd";
+  case Function::BackwardInput:
+    return "bwd_input";
+  case Function::BackwardWeight:
+    return "bwd_weight";
+  case Function::LoadInput:
+  case Function::LoadLabels:
+  case Function::Forward:
+    return "fwd";
+  }
+  return "";
+}
+
+static WaitingOp describeLaunch(const RankProgram &rank, uint32_t command) {
+  const program::Launch &launch = rank.launches[rank.commands[command].arg];
+  return {getKeyword(launch.function), launch.stage, launch.microbatch};
+}
+
+WaitingOp findWaitingOp(const program::Program &program, CommandRef ref) {
+  const RankProgram &rank = program.ranks[ref.rank];
+  const Command &command = rank.commands[ref.command];
+  switch (command.op) {
+  case CommandOp::Launch:
+    return describeLaunch(rank, ref.command);
+  case CommandOp::Pair: {
+    WaitingOp op = describeLaunch(rank, ref.command + 1);
+    op.kind = "fused " + op.kind;
+    return op;
+  }
+  case CommandOp::Step:
+    return {"step", command.arg, program::kNone};
+  case CommandOp::Reduce:
+    return {"reduce", rank.reductions[command.arg].stage, program::kNone};
+  case CommandOp::Send:
+  case CommandOp::Recv: {
+    const program::Transfer &transfer = rank.transfers[command.arg];
+    return {"transfer", transfer.stage, transfer.microbatch};
+  }
+  case CommandOp::Group:
+  case CommandOp::Record:
+  case CommandOp::Wait:
+    break;
+  }
+  return {};
+}
+
+std::string describeAssumptions(const Prediction &prediction) {
+  if (!prediction.hasPairs)
+    return "";
+  std::string text = prediction.costs.pairStart == PairStart::Joint
+                         ? "fused pairs: joint, they start when the inputs of all members are "
+                           "there, and all results are there at the end"
+                         : "fused pairs: separate, each member starts when its own inputs are "
+                           "there, and its result is there after its own time";
+  return text + (prediction.costs.ops.fused ? "\n" : "; a pair takes the sum of its members\n");
+}
+
+} // namespace dualpipe::runtime

@@ -1,0 +1,572 @@
+//===- Simulation.cpp - a program in virtual time ---------------------------===//
+//
+// Each rank's list is walked in the order in which the host issues it. A command
+// starts when its stream is free and what it waits for has ended, so its time
+// follows from the times of earlier commands of the list and, for a transfer or a
+// reduction, of its other ends. A rank that comes to one whose other ends are not
+// there yet stands there until the last of them comes. By D3 no rank stands for
+// ever. Nothing in this depends on which rank is walked first: no clock, no queue
+// of things to happen, and a rank's list is read once, from front to back.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dualpipe/Runtime/Simulation.h"
+
+#include "dualpipe/Program/Verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace dualpipe::runtime {
+
+using program::Command;
+using program::CommandOp;
+using program::Function;
+using program::kNone;
+using program::Launch;
+using program::RankProgram;
+using program::SlotKind;
+using program::StreamKind;
+
+namespace {
+
+/// A time, and the command whose end it is.
+struct Clock {
+  Ticks time = 0;
+  CommandRef by;
+
+  void raise(const Clock &other) {
+    if (other.time > time)
+      *this = other;
+  }
+};
+
+/// The two directions in which values flow. In a pair that starts separately, what
+/// flows in one direction concerns the members of that direction only.
+enum Direction { kActivations, kGradients, kNumDirections };
+
+/// How far a stream has come.
+struct StreamState {
+  Clock next; ///< the next transfer may start
+  Clock done; ///< all that was begun is complete
+  /// With separate starts, on a compute stream: what has been waited for since the
+  /// last compute and concerns one direction only, and the ends of the pair just run.
+  Clock waits[kNumDirections];
+  Clock results[kNumDirections];
+};
+
+/// A rank's list, how far it has been walked, and what the rank holds.
+struct RankState {
+  uint32_t at = 0;
+  std::vector<StreamState> streams;
+  std::vector<Ticks> events;
+  std::vector<uint32_t> eventBy;                               ///< with kept times
+  std::vector<std::array<Clock, kNumDirections>> eventResults; ///< with separate starts
+  uint32_t activations = 0;
+  uint32_t pendingWeights = 0;
+};
+
+/// A channel, at one end of which a rank may stand.
+struct ChannelState {
+  Clock free;                ///< the next transfer may start
+  uint32_t standing = kNone; ///< the rank that stands here
+  bool standsAtSend = false;
+};
+
+/// A reduce group and the ranks that stand at its next reduction.
+struct GroupState {
+  std::vector<uint32_t> standing;
+  Clock last;
+};
+
+/// What every function costs in every stage.
+class FunctionCosts {
+public:
+  FunctionCosts(const Costs &costs, uint32_t numStages) : numStages(numStages) {
+    for (unsigned function = 0; function != program::kNumFunctions; ++function)
+      for (uint32_t stage = 0; stage != numStages; ++stage)
+        ticks.push_back(compute(costs, Function(function), stage));
+  }
+  Ticks get(const Launch &launch) const {
+    return ticks[size_t(launch.function) * numStages + launch.stage];
+  }
+  Ticks getLongest() const {
+    return ticks.empty() ? 0 : *std::max_element(ticks.begin(), ticks.end());
+  }
+
+private:
+  static Ticks compute(const Costs &costs, Function function, uint32_t stage) {
+    switch (function) {
+    case Function::LoadInput:
+    case Function::LoadLabels:
+      return 0;
+    case Function::Forward:
+      return costs.get(OpKind::Forward, stage);
+    case Function::Backward:
+      return costs.get(OpKind::Backward, stage);
+    case Function::BackwardInput:
+      return costs.get(OpKind::BackwardInput, stage);
+    case Function::BackwardWeight:
+      return costs.get(OpKind::BackwardWeight, stage);
+    }
+    return 0;
+  }
+
+  uint32_t numStages;
+  std::vector<Ticks> ticks;
+};
+
+class Simulator {
+public:
+  Simulator(const program::Program &program, const SimulationCosts &costs, bool keepTimes);
+  Status check() const;
+  Result<Simulation> run();
+
+private:
+  bool separate() const { return costs.pairStart == PairStart::Separate; }
+  std::optional<Direction> getDirection(uint32_t rank, uint32_t command) const;
+  const Launch &getLaunch(uint32_t rank, uint32_t command) const {
+    const RankProgram &own = program.ranks[rank];
+    return own.launches[own.commands[command].arg];
+  }
+
+  void walk(uint32_t rank);
+  bool runCommand(uint32_t rank);
+  bool runTransfer(uint32_t rank, uint32_t channel, bool isSend);
+  bool runReduction(uint32_t rank, uint32_t group);
+  void runLaunch(uint32_t rank, StreamState &stream);
+  void runPair(uint32_t rank, StreamState &stream, uint32_t numLaunches);
+  void runJointly(uint32_t rank, StreamState &stream, uint32_t numLaunches, Ticks time);
+  void runSeparately(uint32_t rank, StreamState &stream, uint32_t numLaunches, Ticks time);
+  void runStep(uint32_t rank, StreamState &stream);
+  void record(uint32_t rank, StreamState &stream, uint32_t event);
+  void wait(uint32_t rank, StreamState &stream, uint32_t event);
+  void waitByDirection(uint32_t rank, StreamState &stream, uint32_t event);
+
+  void completeTransfer(uint32_t sender, uint32_t receiver, ChannelState &channel);
+  void completeReduction(GroupState &group);
+  StreamState &getStream(uint32_t rank) {
+    return states[rank].streams[program.ranks[rank].commands[states[rank].at].stream];
+  }
+  void count(uint32_t rank, uint32_t first, uint32_t numLaunches);
+  void addCompute(uint32_t rank, Ticks start, Ticks end, Ticks busy);
+  void keep(uint32_t rank, uint32_t command, Ticks start, Ticks end, CommandRef after);
+  Status describeStuck() const;
+
+  const program::Program &program;
+  const SimulationCosts &costs;
+  const bool keepTimes;
+  const bool backwardReadsActivations;
+  const FunctionCosts functionCosts;
+  std::vector<RankState> states;
+  std::vector<ChannelState> channels;
+  std::vector<GroupState> groups;
+  std::vector<uint32_t> ready; ///< ranks that can go on
+  Simulation result;
+};
+
+} // namespace
+
+static bool readsActivations(const program::Contract &contract) {
+  constexpr uint32_t kActivationSlots =
+      (1u << unsigned(SlotKind::Input)) | (1u << unsigned(SlotKind::Output));
+  return ((contract.backwardReads | contract.backwardInputReads | contract.backwardWeightReads) &
+          kActivationSlots) != 0;
+}
+
+Simulator::Simulator(const program::Program &program, const SimulationCosts &costs, bool keepTimes)
+    : program(program), costs(costs), keepTimes(keepTimes),
+      backwardReadsActivations(readsActivations(program.shared.contract)),
+      functionCosts(costs.ops, program.shared.numStages), states(program.ranks.size()),
+      channels(program.shared.channels.size()), groups(program.shared.reduceGroups.size()) {}
+
+/// The direction of the channel that the stream of a command serves, if any.
+std::optional<Direction> Simulator::getDirection(uint32_t rank, uint32_t command) const {
+  const RankProgram &own = program.ranks[rank];
+  const program::Stream &stream = own.streams[own.commands[command].stream];
+  if (stream.kind != StreamKind::Send && stream.kind != StreamKind::Recv)
+    return std::nullopt;
+  return program.shared.channels[stream.target].kind == SlotKind::Output ? kActivations
+                                                                         : kGradients;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+static Status checkStages(const Costs &costs, uint32_t numStages) {
+  for (OpKind kind :
+       {OpKind::Forward, OpKind::Backward, OpKind::BackwardInput, OpKind::BackwardWeight}) {
+    const std::map<uint32_t, Ticks> &ofStage = costs.of(kind).ofStage;
+    if (!ofStage.empty() && ofStage.rbegin()->first >= numStages)
+      return Status::failure(fmt::format("cost '{}[{}]' names no stage, expected one below {}",
+                                         getKeyword(kind), ofStage.rbegin()->first, numStages));
+  }
+  return Status::success();
+}
+
+/// No time is later than all commands one after the other.
+Status Simulator::check() const {
+  if (program.ranks.size() != program.shared.numRanks)
+    return Status::failure(fmt::format("the program has {} of {} ranks: a simulation needs all",
+                                       program.ranks.size(), program.shared.numRanks));
+  if (Status status = checkStages(costs.ops, program.shared.numStages); !status)
+    return status;
+  uint64_t numCommands = 1;
+  for (const RankProgram &rank : program.ranks)
+    numCommands += rank.commands.size();
+  const Ticks longest =
+      std::max({functionCosts.getLongest(), costs.ops.fused.value_or(0),
+                costs.ops.getTransfer() + costs.occupancy, costs.reduce, costs.step, Ticks(1)});
+  if (uint64_t(std::numeric_limits<Ticks>::max() / 4 / longest) >= numCommands)
+    return Status::success();
+  return Status::failure(fmt::format("{} commands of up to {} are too long to simulate, expected "
+                                     "times in a larger unit",
+                                     numCommands, Costs::printTicks(longest)));
+}
+
+//===----------------------------------------------------------------------===//
+// Walking
+//===----------------------------------------------------------------------===//
+
+Result<Simulation> Simulator::run() {
+  result.ranks.resize(states.size());
+  result.commands.resize(keepTimes ? states.size() : 0);
+  for (uint32_t rank = 0; rank != states.size(); ++rank) {
+    const RankProgram &own = program.ranks[rank];
+    states[rank].streams.resize(own.streams.size());
+    states[rank].events.resize(own.numEvents);
+    states[rank].eventBy.resize(keepTimes ? own.numEvents : 0, kNone);
+    states[rank].eventResults.resize(separate() ? own.numEvents : 0);
+    if (keepTimes)
+      result.commands[rank].resize(own.commands.size());
+  }
+  for (uint32_t rank = 0; rank != states.size(); ++rank) {
+    walk(rank);
+    while (!ready.empty()) {
+      const uint32_t next = ready.back();
+      ready.pop_back();
+      walk(next);
+    }
+  }
+  for (uint32_t rank = 0; rank != states.size(); ++rank)
+    if (states[rank].at != program.ranks[rank].commands.size())
+      return describeStuck();
+  return std::move(result);
+}
+
+/// Walks a rank's list until it ends or the rank has to stand somewhere.
+void Simulator::walk(uint32_t rank) {
+  const size_t end = program.ranks[rank].commands.size();
+  while (states[rank].at != end && runCommand(rank))
+    ++states[rank].at;
+}
+
+/// Runs the command that a rank has come to; false where it stands there.
+bool Simulator::runCommand(uint32_t rank) {
+  const RankProgram &own = program.ranks[rank];
+  const Command &command = own.commands[states[rank].at];
+  StreamState &stream = states[rank].streams[command.stream];
+  switch (command.op) {
+  case CommandOp::Launch:
+    runLaunch(rank, stream);
+    return true;
+  case CommandOp::Pair:
+    runPair(rank, stream, command.arg);
+    return true;
+  case CommandOp::Send:
+  case CommandOp::Recv:
+    return runTransfer(rank, own.transfers[command.arg].channel, command.op == CommandOp::Send);
+  case CommandOp::Record:
+    record(rank, stream, command.arg);
+    return true;
+  case CommandOp::Wait:
+    wait(rank, stream, command.arg);
+    return true;
+  case CommandOp::Reduce:
+    return runReduction(rank, own.reductions[command.arg].group);
+  case CommandOp::Step:
+    runStep(rank, stream);
+    return true;
+  case CommandOp::Group: // one stream, one channel: its transfers run one after the other
+    return true;
+  }
+  return true;
+}
+
+void Simulator::keep(uint32_t rank, uint32_t command, Ticks start, Ticks end, CommandRef after) {
+  result.makespan = std::max(result.makespan, end);
+  if (keepTimes)
+    result.commands[rank][command] = {start, end, after};
+}
+
+/// The first rank that stands says enough: a verified program never comes here.
+Status Simulator::describeStuck() const {
+  for (uint32_t rank = 0; rank != states.size(); ++rank)
+    if (states[rank].at != program.ranks[rank].commands.size())
+      return Status::failure(fmt::format(
+          "the program cannot finish, it stands at {}",
+          program::describeCommand(program.shared, program.ranks[rank], states[rank].at)));
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Computes
+//===----------------------------------------------------------------------===//
+
+/// All that a compute has to wait for, of any direction.
+static Clock takeWaits(StreamState &stream) {
+  Clock all = stream.done;
+  for (Clock &wait : stream.waits) {
+    all.raise(wait);
+    wait = Clock();
+  }
+  return all;
+}
+
+static void finishAt(StreamState &stream, const Clock &end) {
+  stream.next = stream.done = end;
+  for (Clock &direction : stream.results)
+    direction = end;
+}
+
+void Simulator::addCompute(uint32_t rank, Ticks start, Ticks end, Ticks busy) {
+  RankTimes &times = result.ranks[rank];
+  if (times.busy == 0)
+    times.firstStart = start;
+  times.lastEnd = std::max(times.lastEnd, end);
+  times.busy += busy;
+}
+
+/// Forwards of a pair take their memory before its backwards give any back.
+void Simulator::count(uint32_t rank, uint32_t first, uint32_t numLaunches) {
+  RankState &state = states[rank];
+  RankTimes &times = result.ranks[rank];
+  for (uint32_t i = 0; i != numLaunches; ++i) {
+    const Function function = getLaunch(rank, first + i).function;
+    state.activations += function == Function::Forward;
+    state.pendingWeights += function == Function::BackwardInput;
+  }
+  times.peakActivations = std::max(times.peakActivations, state.activations);
+  times.deepestWeightQueue = std::max(times.deepestWeightQueue, state.pendingWeights);
+  for (uint32_t i = 0; i != numLaunches; ++i) {
+    const Function function = getLaunch(rank, first + i).function;
+    const bool isLast = function == Function::Backward || function == Function::BackwardWeight ||
+                        (function == Function::Forward && !program.shared.training);
+    state.activations -= isLast && state.activations != 0;
+    state.pendingWeights -= function == Function::BackwardWeight && state.pendingWeights != 0;
+  }
+}
+
+void Simulator::runLaunch(uint32_t rank, StreamState &stream) {
+  const uint32_t index = states[rank].at;
+  const Launch &launch = getLaunch(rank, index);
+  if (launch.function == Function::LoadInput || launch.function == Function::LoadLabels)
+    return keep(rank, index, stream.done.time, stream.done.time, stream.done.by);
+  const Clock start = takeWaits(stream);
+  const Ticks end = start.time + functionCosts.get(launch);
+  finishAt(stream, {end, {rank, index}});
+  addCompute(rank, start.time, end, end - start.time);
+  count(rank, index, 1);
+  keep(rank, index, start.time, end, start.by);
+}
+
+/// The launches of a pair stand behind it.
+void Simulator::runPair(uint32_t rank, StreamState &stream, uint32_t numLaunches) {
+  const uint32_t first = states[rank].at + 1;
+  Ticks time = costs.ops.fused.value_or(0);
+  if (!costs.ops.fused)
+    for (uint32_t i = 0; i != numLaunches; ++i)
+      time += functionCosts.get(getLaunch(rank, first + i));
+  if (separate())
+    runSeparately(rank, stream, numLaunches, time);
+  else
+    runJointly(rank, stream, numLaunches, time);
+  count(rank, first, numLaunches);
+  states[rank].at += numLaunches;
+}
+
+void Simulator::runJointly(uint32_t rank, StreamState &stream, uint32_t numLaunches, Ticks time) {
+  const uint32_t index = states[rank].at;
+  const Clock start = takeWaits(stream);
+  const Ticks end = start.time + time;
+  finishAt(stream, {end, {rank, index}});
+  addCompute(rank, start.time, end, time);
+  for (uint32_t i = 0; i <= numLaunches; ++i)
+    keep(rank, index + i, start.time, end, start.by);
+}
+
+/// The rank is busy for the time of the pair from the first start on, longer where a
+/// member that started late takes longer.
+void Simulator::runSeparately(uint32_t rank, StreamState &stream, uint32_t numLaunches,
+                              Ticks time) {
+  const uint32_t index = states[rank].at;
+  Clock ends[kNumDirections], first;
+  Ticks end = 0;
+  for (uint32_t i = 1; i <= numLaunches; ++i) {
+    const Launch &launch = getLaunch(rank, index + i);
+    const Direction direction = launch.function == Function::Forward ? kActivations : kGradients;
+    Clock start = stream.done;
+    start.raise(stream.waits[direction]);
+    const Ticks ownEnd = start.time + functionCosts.get(launch);
+    keep(rank, index + i, start.time, ownEnd, start.by);
+    ends[direction].raise({ownEnd, {rank, index + i}});
+    end = std::max(end, ownEnd);
+    if (i == 1 || start.time < first.time)
+      first = start;
+  }
+  end = std::max(end, first.time + time);
+  takeWaits(stream);
+  finishAt(stream, {end, {rank, index}});
+  std::copy(ends, ends + kNumDirections, stream.results);
+  addCompute(rank, first.time, end, time);
+  keep(rank, index, first.time, end, first.by);
+}
+
+/// A step that takes no time waits for its reduction and delays nothing.
+void Simulator::runStep(uint32_t rank, StreamState &stream) {
+  const uint32_t index = states[rank].at;
+  const Clock start = takeWaits(stream);
+  const Ticks end = start.time + costs.step;
+  finishAt(stream, {end, {rank, index}});
+  if (costs.step != 0)
+    addCompute(rank, start.time, end, costs.step);
+  keep(rank, index, start.time, end, start.by);
+}
+
+//===----------------------------------------------------------------------===//
+// Events
+//===----------------------------------------------------------------------===//
+
+/// An event of a channel's stream concerns the channel's direction alone, one of a
+/// compute stream has the results of a pair that ran just before by direction.
+void Simulator::record(uint32_t rank, StreamState &stream, uint32_t event) {
+  RankState &state = states[rank];
+  const uint32_t index = state.at;
+  keep(rank, index, stream.done.time, stream.done.time, stream.done.by);
+  state.events[event] = stream.done.time;
+  if (keepTimes)
+    state.eventBy[event] = stream.done.by.command;
+  if (!separate())
+    return;
+  std::array<Clock, kNumDirections> &results = state.eventResults[event];
+  if (std::optional<Direction> direction = getDirection(rank, index))
+    results[*direction] = stream.done;
+  else
+    std::copy(stream.results, stream.results + kNumDirections, results.begin());
+}
+
+void Simulator::wait(uint32_t rank, StreamState &stream, uint32_t event) {
+  const RankState &state = states[rank];
+  const uint32_t index = state.at;
+  if (separate())
+    waitByDirection(rank, stream, event);
+  else {
+    const Clock reached{state.events[event], {rank, keepTimes ? state.eventBy[event] : kNone}};
+    stream.next.raise(reached);
+    stream.done.raise(reached);
+  }
+  keep(rank, index, stream.done.time, stream.done.time, stream.done.by);
+}
+
+void Simulator::waitByDirection(uint32_t rank, StreamState &stream, uint32_t event) {
+  const RankState &state = states[rank];
+  const Command &command = program.ranks[rank].commands[state.at];
+  const std::array<Clock, kNumDirections> &results = state.eventResults[event];
+  const StreamKind kind = program.ranks[rank].streams[command.stream].kind;
+  const std::optional<Direction> own = getDirection(rank, state.at);
+  for (Direction direction : {kActivations, kGradients}) {
+    if (kind == StreamKind::Compute) {
+      stream.waits[direction].raise(results[direction]);
+      continue;
+    }
+    // A slot of an activation may be read by the backward too.
+    const bool concerns =
+        !own || *own == direction || (kind == StreamKind::Recv && backwardReadsActivations);
+    if (!concerns)
+      continue;
+    stream.next.raise(results[direction]);
+    stream.done.raise(results[direction]);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers and reductions
+//===----------------------------------------------------------------------===//
+
+/// The first end stands, the second completes the transfer for both.
+bool Simulator::runTransfer(uint32_t rank, uint32_t channel, bool isSend) {
+  ChannelState &state = channels[channel];
+  if (state.standing == kNone || state.standsAtSend == isSend) {
+    state.standing = rank;
+    state.standsAtSend = isSend;
+    return false;
+  }
+  const uint32_t other = std::exchange(state.standing, kNone);
+  completeTransfer(isSend ? rank : other, isSend ? other : rank, state);
+  ++states[other].at;
+  ready.push_back(other);
+  return true;
+}
+
+void Simulator::completeTransfer(uint32_t sender, uint32_t receiver, ChannelState &channel) {
+  StreamState &sends = getStream(sender), &receives = getStream(receiver);
+  Clock start = sends.next;
+  start.raise(receives.next);
+  start.raise(channel.free);
+  const Ticks free = start.time + costs.occupancy;
+  const Ticks end = free + costs.ops.getTransfer();
+  channel.free = {free, {sender, states[sender].at}};
+  for (uint32_t rank : {sender, receiver}) {
+    StreamState &stream = getStream(rank);
+    const CommandRef self{rank, states[rank].at};
+    stream.next = {free, self};
+    // Times of one stream never go back: the later of two equal ones is the cause.
+    if (end >= stream.done.time)
+      stream.done = {end, self};
+    keep(rank, self.command, start.time, end, start.by);
+  }
+  ++result.ranks[sender].sends;
+}
+
+bool Simulator::runReduction(uint32_t rank, uint32_t group) {
+  GroupState &state = groups[group];
+  state.standing.push_back(rank);
+  state.last.raise(getStream(rank).done);
+  if (state.standing.size() != program.shared.reduceGroups[group].ranks.size())
+    return false;
+  completeReduction(state);
+  // The last to come goes on by itself.
+  state.standing.pop_back();
+  for (uint32_t other : state.standing) {
+    ++states[other].at;
+    ready.push_back(other);
+  }
+  state.standing.clear();
+  state.last = Clock();
+  return true;
+}
+
+void Simulator::completeReduction(GroupState &group) {
+  const Ticks end = group.last.time + costs.reduce;
+  for (uint32_t rank : group.standing) {
+    const CommandRef self{rank, states[rank].at};
+    finishAt(getStream(rank), {end, self});
+    keep(rank, self.command, group.last.time, end, group.last.by);
+  }
+}
+
+Result<Simulation> simulate(const program::Program &program, const SimulationCosts &costs,
+                            bool keepTimes) {
+  Simulator simulator(program, costs, keepTimes);
+  if (Status status = simulator.check(); !status)
+    return status;
+  return simulator.run();
+}
+
+} // namespace dualpipe::runtime
