@@ -260,12 +260,20 @@ static Ticks getMostWork(const std::vector<RankTimes> &ranks) {
   return most;
 }
 
+uint32_t getPartsPerRank(const program::SharedInfo &shared) {
+  uint32_t parts = 1;
+  for (const program::PipelineInfo &pipeline : shared.pipelines)
+    parts = std::max(parts, pipeline.numStages / std::max(shared.numRanks, 1u));
+  return parts;
+}
+
 static Prediction describe(const program::Program &program, const SimulationCosts &costs) {
   Prediction prediction;
   prediction.schedule = program.shared.schedule;
   prediction.params = program.shared.params;
   prediction.numStages = program.shared.numStages;
   prediction.numMicrobatches = program.shared.numMicrobatches;
+  prediction.parts = getPartsPerRank(program.shared);
   for (const RankProgram &rank : program.ranks)
     prediction.numCommands += rank.commands.size();
   prediction.costs = costs;

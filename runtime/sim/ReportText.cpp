@@ -116,27 +116,30 @@ static std::string printCriticalPath(const Prediction &prediction) {
   return text + "\n";
 }
 
+/// "for rank 2, bwd stage 3 mb 4"
+static std::string printBlame(const program::Program &program, CommandRef ref, const char *word) {
+  const WaitingOp op = findWaitingOp(program, ref);
+  std::string text = fmt::format(", {} rank {}, {}", word, ref.rank, op.kind);
+  if (op.microbatch != program::kNone)
+    text += fmt::format(" stage {} mb {}", op.stage, op.microbatch);
+  return text;
+}
+
 static std::string printWait(const RankWait &wait, const program::Program &program) {
-  const program::RankProgram &rank = program.ranks[wait.command.rank];
   const WaitingOp op = findWaitingOp(program, wait.command);
-  std::string text =
-      fmt::format("  {} at {}: rank {}, {} stage {} mb {}", print(wait.length), print(wait.begin),
-                  wait.command.rank, op.kind, op.stage, op.microbatch);
-  if (wait.cause == WaitCause::Slot)
-    text += ", for a slot";
-  if (wait.cause == WaitCause::Reduction)
-    text += ", for a reduction";
-  if (!wait.blame.isNone()) {
-    const WaitingOp other = findWaitingOp(program, wait.blame);
-    text += fmt::format(", for rank {}, {}", wait.blame.rank, other.kind);
-    if (other.stage != program::kNone)
-      text += fmt::format(" stage {} mb {}", other.stage, other.microbatch);
-  } else if (wait.peer != program::kNone) {
+  std::string text = fmt::format("  {} at {}: rank {}, {} stage {}", print(wait.length),
+                                 print(wait.begin), wait.command.rank, op.kind, op.stage);
+  if (op.microbatch != program::kNone)
+    text += fmt::format(" mb {}", op.microbatch);
+  const bool isForPeer = wait.cause == WaitCause::Peer;
+  if (!isForPeer)
+    text += fmt::format(", for a {}", getName(wait.cause));
+  if (!wait.blame.isNone())
+    text += printBlame(program, wait.blame, isForPeer ? "for" : "after");
+  else if (wait.peer != program::kNone)
     text += fmt::format(", for rank {}", wait.peer);
-  }
-  return text +
-         fmt::format(" ({})\n", program::describeLocation(program.shared,
-                                                          rank.commands[wait.command.command].loc));
+  const uint32_t loc = program.ranks[wait.command.rank].commands[wait.command.command].loc;
+  return text + fmt::format(" ({})\n", program::describeLocation(program.shared, loc));
 }
 
 static std::string printWaits(const Prediction &prediction, const program::Program &program) {
@@ -153,6 +156,11 @@ std::string printText(const Prediction &prediction, const program::Program &prog
          printCriticalPath(prediction) + printWaits(prediction, program);
 }
 
+/// "4.5" for 9 halves.
+static std::string printPart(uint32_t count, uint32_t parts) {
+  return print(Ticks(count) * Costs::kTicksPerUnit / parts);
+}
+
 std::string printComparison(const std::vector<Prediction> &predictions) {
   std::vector<std::vector<std::string>> rows = {{"makespan", "ideal", "bubble", "%", "rate",
                                                  "activations", "weights", "sends", "ranks",
@@ -162,8 +170,8 @@ std::string printComparison(const std::vector<Prediction> &predictions) {
     rows.push_back({print(prediction.makespan), print(prediction.ideal), print(worst),
                     fmt::format("{:.1f}", getPercent(worst, prediction.makespan)),
                     fmt::format("{:.4f}", prediction.getRate()),
-                    fmt::format("{}", prediction.getPeakActivations()),
-                    fmt::format("{}", prediction.getDeepestWeightQueue()),
+                    printPart(prediction.getPeakActivations(), prediction.parts),
+                    printPart(prediction.getDeepestWeightQueue(), prediction.parts),
                     fmt::format("{}", prediction.getNumSends()),
                     fmt::format("{}", prediction.ranks.size()),
                     fmt::format("{}", prediction.numStages),

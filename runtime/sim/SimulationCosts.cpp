@@ -124,6 +124,22 @@ Result<SimulationCosts> SimulationCosts::fromProgram(const program::SharedInfo &
   return costs;
 }
 
+void SimulationCosts::divideAmong(uint32_t parts) {
+  for (OpKind kind : {OpKind::Forward, OpKind::BackwardInput, OpKind::BackwardWeight})
+    if (!ops.of(kind).common)
+      ops.of(kind).common = Costs::kTicksPerUnit;
+  for (OpCost &cost : ops.ops) {
+    if (cost.common)
+      *cost.common /= parts;
+    for (auto &[stage, ticks] : cost.ofStage)
+      ticks /= parts;
+  }
+  if (ops.fused)
+    *ops.fused /= parts;
+  reduce /= parts;
+  step /= parts;
+}
+
 std::vector<std::pair<std::string, std::string>> SimulationCosts::print() const {
   std::vector<std::pair<std::string, std::string>> items = ops.print();
   const auto add = [&](const char *name, Ticks ticks) {

@@ -4,6 +4,7 @@
 #include "Input.h"
 #include "Output.h"
 #include "RunPasses.h"
+#include "WriteReport.h"
 
 #include "dialects/Pipe/Pipe.h"
 #include "dualpipe/Pipelines/Lowering.h"
@@ -59,11 +60,13 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
     return failure();
 
   // 3. Out.
-  if (options.emit != Emit::Program)
+  if (options.emit != Emit::Program && options.emit != Emit::Report)
     return writeModule(options.output, *module, config);
   FailureOr<program::Program> program = exportModule(*module);
   if (failed(program))
     return failure();
+  if (options.emit == Emit::Report)
+    return writeReport(options, *program, context);
   return writeProgram(options.output, *program, context);
 }
 

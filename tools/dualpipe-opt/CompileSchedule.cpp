@@ -5,6 +5,7 @@
 #include "LoadSchedule.h"
 #include "Output.h"
 #include "RunPasses.h"
+#include "WriteReport.h"
 
 #include "dualpipe/Pipelines/BuildRank.h"
 #include "dualpipe/Pipelines/Compiler.h"
@@ -32,6 +33,7 @@ public:
       : options(options), config(config), sources(sources), context(context) {}
 
   LogicalResult run();
+  FailureOr<program::Program> makeProgram();
 
 private:
   LogicalResult report(const DiagnosticSink &sink, ArrayRef<std::string> files) {
@@ -39,10 +41,12 @@ private:
   }
   LogicalResult printSyntax();
   LogicalResult printProgram();
+  LogicalResult printReport();
   LogicalResult checkOutput(const Schedule &schedule);
   LogicalResult emitPipe(const Schedule &schedule);
   LogicalResult emitFrom(const Schedule &schedule, const Timeline &timeline);
   LogicalResult emitModule(const Schedule &schedule, const Timeline &timeline);
+  FailureOr<program::Program> compile(const Timeline &timeline);
   LogicalResult emitProgram(const Timeline &timeline);
 
   const DriverOptions &options;
@@ -73,6 +77,23 @@ LogicalResult Compilation::printProgram() {
   return writeModule(options.output, *module, config);
 }
 
+FailureOr<program::Program> Compilation::makeProgram() {
+  if (options.inputKind == InputKind::Program)
+    return loadProgram(options, sources);
+  Schedule schedule;
+  FailureOr<OpIndex> index = loadChecked(options, sources, context, schedule);
+  if (failed(index))
+    return failure();
+  return compile(Timeline(*index, schedule.planCosts));
+}
+
+LogicalResult Compilation::printReport() {
+  FailureOr<program::Program> program = makeProgram();
+  if (failed(program))
+    return failure();
+  return writeReport(options, *program, context);
+}
+
 LogicalResult Compilation::run() {
   bool hasModule = options.emit == Emit::Default || options.emit == Emit::Order ||
                    options.emit == Emit::Dataflow || options.emit == Emit::Streams;
@@ -82,6 +103,9 @@ LogicalResult Compilation::run() {
     return printSyntax();
   if (hasModule && options.inputKind == InputKind::Program)
     return printProgram();
+
+  if (options.emit == Emit::Report)
+    return printReport();
 
   Schedule schedule;
   FailureOr<OpIndex> index = loadChecked(options, sources, context, schedule);
@@ -155,15 +179,26 @@ LogicalResult Compilation::emitModule(const Schedule &schedule, const Timeline &
   return writeModule(options.output, *module, config);
 }
 
-LogicalResult Compilation::emitProgram(const Timeline &timeline) {
+FailureOr<program::Program> Compilation::compile(const Timeline &timeline) {
   CompileOptions compile;
   compile.planCosts = timeline.getIndex().getSchedule().planCosts;
   compile.onlyRank = options.onlyRank;
   compile.spares = options.spares;
-  FailureOr<program::Program> program = compileProgram(&context, timeline, compile);
+  return compileProgram(&context, timeline, compile);
+}
+
+LogicalResult Compilation::emitProgram(const Timeline &timeline) {
+  FailureOr<program::Program> program = compile(timeline);
   if (failed(program))
     return failure();
   return writeProgram(options.output, *program, context);
+}
+
+FailureOr<program::Program> opt::compileToProgram(const DriverOptions &options,
+                                                  llvm::SourceMgr &sources, MLIRContext &context) {
+  context.printOpOnDiagnostic(false);
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  return Compilation(options, config, sources, context).makeProgram();
 }
 
 LogicalResult opt::compileSchedule(const DriverOptions &options, Input input,

@@ -5,8 +5,12 @@
 
 #include "Options.h"
 
+#include "dualpipe/Program/Program.h"
+
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
+#include "llvm/Support/SourceMgr.h"
 
 namespace dualpipe::opt {
 
@@ -16,6 +20,12 @@ namespace dualpipe::opt {
 /// is written on failure.
 llvm::LogicalResult compileSchedule(const DriverOptions &options, Input input,
                                     mlir::DialectRegistry &registry);
+
+/// The whole program of the main buffer of `sources`, which is no module: read where
+/// it is compiled already. Reports what it finds.
+llvm::FailureOr<program::Program> compileToProgram(const DriverOptions &options,
+                                                   llvm::SourceMgr &sources,
+                                                   mlir::MLIRContext &context);
 
 } // namespace dualpipe::opt
 

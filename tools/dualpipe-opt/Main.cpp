@@ -16,6 +16,7 @@
 #include "Input.h"
 #include "Options.h"
 #include "VerifyInput.h"
+#include "WriteReport.h"
 
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Stream/Stream.h"
@@ -33,6 +34,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 using namespace dualpipe;
 using namespace dualpipe::opt;
@@ -41,6 +44,8 @@ static const char overview[] =
     "compiles pipeline-parallel training schedules\n\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 -o x.dpx      a program for the launcher\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=streams  what it will run, as text\n"
+    "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=report   time, bubble, memory\n"
+    "  dualpipe-opt --compare x.pipe y.pipe --ranks=8 --microbatches=20  the same in one table\n"
     "  dualpipe-opt x.csv -o x.dpx                                    a schedule of PyTorch\n"
     "  dualpipe-opt --diff x.pipe x.csv --ranks=8 --microbatches=20   do they run the same?\n"
     "  dualpipe-opt --verify x.dpx                                    what is proven of a program\n"
@@ -66,8 +71,36 @@ static bool namesStandardInput(int argc, char **argv) {
   return std::find(argv, argv + argc, llvm::StringRef("-")) != argv + argc;
 }
 
+/// "--compare A B C" as options of one value each and the positional input: LLVM's
+/// options take a fixed number of values.
+static std::vector<std::string> spellOutComparison(int argc, char **argv) {
+  std::vector<std::string> args(argv, argv + argc);
+  auto isInput = [](const std::string &arg) { return arg == "-" || !arg.starts_with("-"); };
+  auto begin = std::find_if(args.begin(), args.end(), [](const std::string &arg) {
+    return arg == "--compare" || arg == "-compare";
+  });
+  if (begin == args.end())
+    return args;
+  auto end = std::find_if_not(begin + 1, args.end(), isInput);
+  if (end - begin <= 2) { // fewer than two inputs, which the options complain about
+    *begin = "--compare=";
+    return args;
+  }
+  for (auto input = begin + 1; input != end - 1; ++input)
+    *input = "--compare=" + *input;
+  args.erase(begin);
+  return args;
+}
+
 int opt::main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  std::vector<std::string> args = spellOutComparison(argc, argv);
+  std::vector<char *> pointers;
+  for (std::string &arg : args)
+    pointers.push_back(arg.data());
+  argc = int(pointers.size());
+  pointers.push_back(nullptr);
+  argv = pointers.data();
   mlir::DialectRegistry registry;
   registry.insert<pipe::PipeDialect, stream::StreamDialect>();
   registerDualPipeTransformsPasses();
@@ -99,6 +132,8 @@ int opt::main(int argc, char **argv) {
   options->inputKind = opened->kind;
   if (Status status = checkOptionsApply(*options); !status)
     return mlir::failed(complain(status.message()));
+  if (options->compares)
+    return mlir::failed(comparePredictions(*options, std::move(*opened), registry));
   if (options->verify)
     return mlir::failed(verifyInput(*options, std::move(*opened), registry));
   if (opened->kind != InputKind::Module)

@@ -2,6 +2,7 @@
 
 #include "Options.h"
 
+#include "dualpipe/Runtime/Simulation.h"
 #include "dualpipe/Transforms/Passes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -68,7 +69,20 @@ static cl::opt<Emit> emitFlag(
                           "the same with sends and receives"),
                clEnumValN(Emit::Dataflow, "dataflow", "pipe dialect: with values"),
                clEnumValN(Emit::Streams, "streams", "stream dialect"),
-               clEnumValN(Emit::Program, "program", "program file (binary)")));
+               clEnumValN(Emit::Program, "program", "program file (binary)"),
+               clEnumValN(Emit::Report, "report",
+                          "time, bubble, memory and waits that the program will have")));
+static cl::opt<std::string>
+    costFlag("cost", cl::cat(category), cl::value_desc("fwd=1,bwd=2,..."),
+             cl::desc("Times to predict with, instead of those planned with: what --plan-cost "
+                      "takes, and occupancy, reduce, step, start=joint or separate"));
+static cl::opt<ReportFormat>
+    formatFlag("format", cl::cat(category), cl::init(ReportFormat::Text),
+               cl::desc("How a report is written"),
+               cl::values(clEnumValN(ReportFormat::Text, "text", "for people"),
+                          clEnumValN(ReportFormat::Json, "json", "for programs")));
+static cl::list<std::string> compareFlag("compare", cl::cat(category), cl::value_desc("A B ..."),
+                                         cl::desc("Predict several inputs and print one table"));
 
 static cl::opt<bool>
     formatPipeFlag("format-pipe", cl::cat(category),
@@ -170,7 +184,7 @@ static Status checkLevel(const DriverOptions &options) {
                     options.emit == Emit::Program;
   if (options.inputKind == InputKind::Program && isCompiled)
     return Status::failure(fmt::format("'{}' is a compiled program: expected --emit=streams, "
-                                       "pipe, torch-csv or torch-csv-comms",
+                                       "report, pipe, torch-csv or torch-csv-comms",
                                        options.input));
   return Status::success();
 }
@@ -183,7 +197,8 @@ static Status checkOptionsOfOutput(const DriverOptions &options) {
     return Status::failure(fmt::format("--{} does not apply to this output: expected {}",
                                        option.ArgStr.str(), expected));
   };
-  bool hasSlots = options.emit == Emit::Streams || options.emit == Emit::Program;
+  bool hasSlots = options.emit == Emit::Streams || options.emit == Emit::Program ||
+                  options.emit == Emit::Report;
   bool hasRanks = hasSlots || options.emit == Emit::Default || options.emit == Emit::Order ||
                   options.emit == Emit::Dataflow;
   if (!hasRanks)
@@ -208,6 +223,8 @@ static Status checkOptionsOfVerify(const DriverOptions &options) {
 Status opt::checkOptionsApply(const DriverOptions &options) {
   if (options.isDiff())
     return checkOptionsOfKinds(options);
+  if (options.compares)
+    return Status::success();
   if (options.verify)
     if (Status status = checkOptionsOfVerify(options); !status)
       return status;
@@ -222,6 +239,15 @@ Status opt::checkOptionsApply(const DriverOptions &options) {
   return options.inputKind == InputKind::Module ? Status::success() : checkOptionsOfOutput(options);
 }
 
+/// What does not apply where inputs are compared instead of one being compiled.
+static Status rejectWith(const char *comparison, std::initializer_list<const cl::Option *> unused) {
+  for (const cl::Option *option : unused)
+    if (option->getNumOccurrences() != 0)
+      return Status::failure(
+          fmt::format("--{} does not apply with {}", option->ArgStr.str(), comparison));
+  return Status::success();
+}
+
 /// The other input, where two are compared, and options of an output that there is none of.
 static Status readDiff(DriverOptions &options) {
   options.diff = diffFlag;
@@ -231,11 +257,41 @@ static Status readDiff(DriverOptions &options) {
     return Status::failure("--diff names no input to compare with: --diff A B");
   if (options.diff == "-" && options.input == "-")
     return Status::failure("--diff reads the standard input once: name one of the two inputs");
-  const cl::Option *ofOutput[] = {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag,
-                                  &verifyFlag};
-  for (const cl::Option *option : ofOutput)
+  return rejectWith("--diff",
+                    {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag, &verifyFlag});
+}
+
+/// The other inputs, where predictions are compared.
+static Status readComparison(DriverOptions &options) {
+  options.compares = compareFlag.getNumOccurrences() != 0;
+  if (!options.compares)
+    return Status::success();
+  for (const std::string &input : compareFlag)
+    if (!input.empty())
+      options.compared.push_back(input);
+  if (options.compared.empty())
+    return Status::failure("--compare names fewer than two inputs: --compare A B ...");
+  return rejectWith("--compare",
+                    {&emitFlag, &onlyRankFlag, &legacyOutputFlag, &diffFlag, &verifyFlag});
+}
+
+/// The costs are read again over those of each program.
+static Status readPrediction(DriverOptions &options) {
+  options.predictionCosts = costFlag;
+  options.reportFormat = formatFlag;
+  Result<runtime::SimulationCosts> costs = runtime::SimulationCosts::parse(costFlag.getValue());
+  if (!costs)
+    return Status::failure("--cost: " + costs.message());
+  if (options.compares || options.emit == Emit::Report)
+    return onlyRankFlag.getNumOccurrences() == 0
+               ? Status::success()
+               : Status::failure("--only-rank does not apply with --emit=report: a prediction "
+                                 "needs all ranks");
+  for (const cl::Option *option :
+       {static_cast<const cl::Option *>(&costFlag), static_cast<const cl::Option *>(&formatFlag)})
     if (option->getNumOccurrences() != 0)
-      return Status::failure(fmt::format("--{} does not apply with --diff", option->ArgStr.str()));
+      return Status::failure(fmt::format("--{} does not apply without --emit=report or --compare",
+                                         option->ArgStr.str()));
   return Status::success();
 }
 
@@ -262,11 +318,24 @@ static Status readShares(TorchReadOptions &options) {
 
 /// The formatter reads a text and writes a text; nothing else about it can be chosen.
 static Status checkOptionsOfFormatter() {
-  const cl::Option *ofCompiler[] = {&ranksFlag,    &microbatchesFlag, std::addressof(paramFlag),
-                                    &scheduleFlag, &forwardOnlyFlag,  &onlyRankFlag,
-                                    &planCostFlag, &sparesFlag,       &emitFlag,
-                                    &dialectFlag,  &legacyOutputFlag, std::addressof(shareFlag),
-                                    &diffFlag,     &verifyFlag,       &hardwareQueuesFlag};
+  const cl::Option *ofCompiler[] = {&ranksFlag,
+                                    &microbatchesFlag,
+                                    std::addressof(paramFlag),
+                                    &scheduleFlag,
+                                    &forwardOnlyFlag,
+                                    &onlyRankFlag,
+                                    &planCostFlag,
+                                    &sparesFlag,
+                                    &emitFlag,
+                                    &dialectFlag,
+                                    &legacyOutputFlag,
+                                    std::addressof(shareFlag),
+                                    &diffFlag,
+                                    &verifyFlag,
+                                    &hardwareQueuesFlag,
+                                    std::addressof(compareFlag),
+                                    &costFlag,
+                                    &formatFlag};
   for (const cl::Option *option : ofCompiler)
     if (option->getNumOccurrences() != 0)
       return Status::failure(
@@ -359,9 +428,13 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
   }
   if (Status status = readDiff(options); !status)
     return status;
+  if (Status status = readComparison(options); !status)
+    return status;
   if (Status status = readVerify(options); !status)
     return status;
   if (Status status = readOutput(options); !status)
+    return status;
+  if (Status status = readPrediction(options); !status)
     return status;
   if (Status status = readCsvOptions(options.torch); !status)
     return status;

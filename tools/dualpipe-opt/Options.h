@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dualpipe::opt {
 
@@ -26,7 +27,11 @@ enum class Emit {
   Dataflow,
   Streams,
   Program,
+  Report,
 };
+
+/// How a report is written.
+enum class ReportFormat { Text, Json };
 
 struct DriverOptions {
   std::string input, output;
@@ -36,6 +41,9 @@ struct DriverOptions {
   std::string diff;
   /// Known once that is open.
   InputKind diffKind = InputKind::Module;
+  /// What to compare with the input in one table of predictions, in order.
+  bool compares = false;
+  std::vector<std::string> compared;
   Emit emit = Emit::Default;
   frontend::Options schedule;
   std::optional<uint32_t> onlyRank;
@@ -50,6 +58,10 @@ struct DriverOptions {
   /// How a schedule in PyTorch's grammar is read and written.
   TorchReadOptions torch;
   TorchWriteOptions torchOutput;
+
+  /// What the ops cost in a prediction, as given; over the planning costs.
+  std::string predictionCosts;
+  ReportFormat reportFormat = ReportFormat::Text;
 
   bool isDiff() const { return !diff.empty(); }
   bool outputIsStdout() const { return output == "-"; }

@@ -5,6 +5,7 @@
 
 #include "dualpipe/Program/Dump.h"
 #include "dualpipe/Program/Reader.h"
+#include "dualpipe/Runtime/Prediction.h"
 #include "dualpipe/Runtime/Session.h"
 #include "dualpipe/Runtime/ShuffledRun.h"
 
@@ -154,6 +155,21 @@ static int runProgram(const Options &options, program::Program program) {
   return report(options, *parts, description, sessionOptions.training, *run);
 }
 
+/// The times that the program will take, from the costs that were planned or given.
+static int predictProgram(const Options &options, const program::Program &program) {
+  Result<runtime::SimulationCosts> costs = runtime::SimulationCosts::fromProgram(program.shared);
+  if (!costs.ok())
+    return fail(costs.message());
+  if (Status status = costs->override(options.costs); !status.ok())
+    return fail("--cost: " + status.message());
+  Result<runtime::Prediction> prediction = runtime::predict(program, *costs);
+  if (!prediction.ok())
+    return fail(prediction.message());
+  print(options.json ? runtime::printJson(*prediction, program)
+                     : runtime::printText(*prediction, program));
+  return finish(0);
+}
+
 int main(int argc, char **argv) {
   int exitCode = 0;
   const std::optional<Options> options = parseOptions(argc, argv, exitCode);
@@ -170,5 +186,7 @@ int main(int argc, char **argv) {
     print(program::dumpProgram(*program));
     return finish(0);
   }
+  if (options->backend == "sim")
+    return predictProgram(*options, *program);
   return runProgram(*options, std::move(*program));
 }

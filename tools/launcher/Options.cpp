@@ -24,6 +24,7 @@ static std::string describeModels() {
           "Examples:\n"
           "  launcher dualpipe.dpx --check\n"
           "  launcher dualpipe.dpx --set hidden=64 --set dtype=f64 --steps=10 --lr=0.1 --check\n"
+          "  launcher dualpipe.dpx --backend=sim --cost=fwd=1,bwd_input=1.1,bwd_weight=0.9\n"
           "  launcher dualpipe.dpx --dump\n";
   return text;
 }
@@ -58,9 +59,13 @@ static CLI::Validator makeFinite(double least, double most) {
 
 static void addOptions(CLI::App &app, Options &options) {
   app.add_option("program", options.program, "The compiled program")->type_name("PROGRAM.dpx");
-  app.add_option("--backend", options.backend, "Where to run: auto or cpu")
-      ->check(CLI::IsMember({"auto", "cpu"}))
+  app.add_option("--backend", options.backend, "Where to run: auto or cpu; sim predicts instead")
+      ->check(CLI::IsMember({"auto", "cpu", "sim"}))
       ->capture_default_str();
+  app.add_option("--cost", options.costs,
+                 "Times for --backend=sim, instead of those planned with: fwd, bwd, bwd_input, "
+                 "bwd_weight, fused, transfer, occupancy, reduce, step, start=joint or separate")
+      ->type_name("fwd=1,bwd=2,...");
   app.add_option("--model", options.model, "A built-in model or a plug-in")
       ->type_name("NAME|PLUGIN.so")
       ->capture_default_str();
@@ -102,6 +107,19 @@ static void addOptions(CLI::App &app, Options &options) {
   app.add_flag("--devices", options.devices, "List the devices of this machine");
 }
 
+/// What is wrong with the options together; empty where nothing is.
+static std::string findMistake(const CLI::App &app, const Options &options) {
+  if (options.program.empty() && !options.devices)
+    return "expected a compiled program (.dpx)";
+  const bool predicts = options.backend == "sim";
+  if (!predicts && app.count("--cost") != 0)
+    return "--cost does not apply without --backend=sim";
+  for (const char *name : {"--model", "--set", "--steps", "--check", "--jitter"})
+    if (predicts && app.count(name) != 0)
+      return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
+  return "";
+}
+
 std::optional<Options> parseOptions(int argc, char **argv, int &exitCode) {
   Options options;
   CLI::App app(
@@ -121,9 +139,8 @@ std::optional<Options> parseOptions(int argc, char **argv, int &exitCode) {
     exitCode = 1;
     return {};
   }
-  if (options.program.empty() && !options.devices) {
-    std::cerr
-        << "launcher: error: expected a compiled program (.dpx)\n(--help lists the options)\n";
+  if (const std::string mistake = findMistake(app, options); !mistake.empty()) {
+    std::cerr << "launcher: error: " << mistake << "\n(--help lists the options)\n";
     exitCode = 1;
     return {};
   }

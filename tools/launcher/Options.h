@@ -14,6 +14,7 @@ namespace dualpipe::launcher {
 struct Options {
   std::string program;
   std::string backend = "auto";
+  std::string costs; ///< of the simulation, over those that the program was planned with
   std::string model = "mlp";
   std::vector<std::string> settings; ///< KEY=VALUE
   uint32_t steps = 1;

@@ -75,6 +75,8 @@ struct Prediction {
   std::string schedule;
   std::vector<std::pair<std::string, int64_t>> params;
   uint32_t numStages = 0, numMicrobatches = 0;
+  /// Into how many stages what a rank holds of a pipeline is cut.
+  uint32_t parts = 1;
   uint64_t numCommands = 0;
   bool hasPairs = false;
   SimulationCosts costs;
@@ -114,7 +116,11 @@ std::optional<PublishedFormula> findFormula(const program::SharedInfo &shared,
 std::string printText(const Prediction &prediction, const program::Program &program);
 /// The report as a JSON object (docs/reports.md), with a newline at the end.
 std::string printJson(const Prediction &prediction, const program::Program &program);
-/// One line per schedule.
+/// How many stages of one pipeline a rank holds.
+uint32_t getPartsPerRank(const program::SharedInfo &shared);
+
+/// One line per schedule. Activations and pending weight halves are in units of what
+/// a rank holds for a micro-batch.
 std::string printComparison(const std::vector<Prediction> &predictions);
 
 } // namespace dualpipe::runtime

@@ -47,6 +47,9 @@ struct SimulationCosts {
   /// unless it is given is forgotten with what it is derived from: `bwd` with either
   /// half, `fused` with any op.
   Status override(std::string_view given);
+  /// Makes everything that a rank does for a stage cost one part of `parts`: for a
+  /// schedule that cuts what a rank holds into so many stages.
+  void divideAmong(uint32_t parts);
   /// Names and values as `parse` reads them, in which every time that counts is
   /// stated.
   std::vector<std::pair<std::string, std::string>> print() const;
