@@ -197,12 +197,17 @@ void Analysis::keepLongestWaits() {
   waits.resize(std::min(waits.size(), Prediction::kMaxWaits));
 }
 
-/// The first rank's first command that ends with the run.
+/// The first rank's first command that ends with the run. Records and waits say only
+/// when something else ended.
 std::optional<CommandRef> Analysis::findLast() const {
   for (uint32_t rank = 0; rank != run.commands.size(); ++rank)
-    for (uint32_t i = 0; i != run.commands[rank].size(); ++i)
-      if (isCompute({rank, i}) && run.commands[rank][i].end == run.makespan)
+    for (uint32_t i = 0; i != run.commands[rank].size(); ++i) {
+      const CommandOp op = program.ranks[rank].commands[i].op;
+      const bool takesTime = op == CommandOp::Launch || op == CommandOp::Pair ||
+                             op == CommandOp::Step || op == CommandOp::Reduce;
+      if (takesTime && run.commands[rank][i].end == run.makespan)
         return CommandRef{rank, i};
+    }
   return std::nullopt;
 }
 
