@@ -217,7 +217,10 @@ static Status checkOptionsOfVerify(const DriverOptions &options) {
                                        "file or a module of stream.program (every compilation "
                                        "checks what it writes)",
                                        options.input, describe(options.inputKind)));
-  return rejectOptions(options, {&sparesFlag});
+  if (sparesFlag.getNumOccurrences() != 0)
+    return Status::failure(fmt::format("--spares does not apply: '{}' is {}", options.input,
+                                       describe(options.inputKind)));
+  return Status::success();
 }
 
 Status opt::checkOptionsApply(const DriverOptions &options) {
