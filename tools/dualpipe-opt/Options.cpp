@@ -433,9 +433,9 @@ Result<DriverOptions> opt::readOptions(std::string input, std::string output) {
     return status;
   if (Status status = readComparison(options); !status)
     return status;
-  if (Status status = readVerify(options); !status)
-    return status;
   if (Status status = readOutput(options); !status)
+    return status;
+  if (Status status = readVerify(options); !status)
     return status;
   if (Status status = readPrediction(options); !status)
     return status;
