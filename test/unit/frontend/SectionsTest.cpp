@@ -239,7 +239,7 @@ TEST(Rules, RepeatLines) {
                         "for i in 0..2 { limit fwd..bwd of f(i) on r <= i + 1 + r - r } }\n}\n",
                         sized(1, 6));
   ASSERT_TRUE(run.ok) << run.findings;
-  EXPECT_EQ(formatOrders(run.schedule), "0F0,1F3,1F4,0B0,0F1,1B3,1F5,0B1,0F2,1B4,1B5,0B2\n");
+  EXPECT_EQ(formatOrders(run.schedule), "0F0,1F3,1F4,0B0,0F1,1B3,1F5,0B1,0F2,1B4,0B2,1B5\n");
 }
 
 TEST(Rules, AreInNoPhase) {
