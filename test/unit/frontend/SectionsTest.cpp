@@ -513,8 +513,7 @@ TEST(Model, FaultsAreReported) {
   expectFault("model { bwd_weight reads grad_output, labels }",
               "expected 'bwd_weight' to read 'saved', 'input' or 'context': nothing else tells it "
               "of its forward in the last stage");
-  expectFault("model { group 0 }\nmodel { group 0 }",
-              "a schedule has one 'model', got two");
+  expectFault("model { group 0 }\nmodel { group 0 }", "a schedule has one 'model', got two");
   expectFault("model { group 0; group 0 }", "'group' stands twice in 'model'");
   expectFault("model { group true }", "expected an integer as the size group, got a boolean");
   expectFault("model { group s -> s - 1 }", "the size group is -1, expected 0 to 1");
