@@ -38,6 +38,30 @@ TEST(Library, HasEveryFile) {
   EXPECT_EQ(files, entries);
 }
 
+/// Other planning costs give rules another order; programs and timelines keep theirs.
+TEST(Library, PlanningCostsChangeRulesAlone) {
+  const std::set<std::string> byRules = {"1f1b-rules", "v-half", "zb-h1-rules", "zbv"};
+  Example::Options planned;
+  planned.planCosts = *Costs::parse("fwd=18.522,bwd_input=18.086,bwd_weight=9.337,transfer=0.601");
+  std::set<std::string> changed;
+  for (const Entry &entry : getLibrary()) {
+    Example example(entry.name);
+    for (Size size : {Size{4, 12}, Size{8, 24}}) {
+      Schedule usual = example.instantiate(size), other = example.instantiate(size, planned);
+      for (uint32_t rank = 0; rank != size.ranks; ++rank) {
+        const RankOrder &a = usual.ranks[rank], &b = other.ranks[rank];
+        if (a.kind != b.kind || a.stage != b.stage || a.microbatch != b.microbatch ||
+            a.group != b.group)
+          changed.insert(entry.name);
+      }
+    }
+  }
+  for (const std::string &name : changed)
+    EXPECT_EQ(byRules.count(name), 1u) << name;
+  // So that the costs are such that something can change.
+  EXPECT_EQ(changed.count("zbv"), 1u);
+}
+
 TEST(Library, SaysWhatIsIllegal) {
   struct Case {
     const char *name;
