@@ -44,17 +44,17 @@ void RankInterpreter::executeOp(const OpStmt &op) {
 }
 
 /// False once there are too many.
-bool RankInterpreter::countOp(SourceLoc loc) {
-  if (++numOps <= maxOps) [[likely]]
+bool RankInterpreter::count(uint64_t &number, uint64_t most, const char *what, SourceLoc loc) {
+  if (++number <= most) [[likely]]
     return true;
-  error(loc, "rank " + Twine(*rank) + " has more than " + Twine(maxOps) +
-                 " ops, far more than its stages have micro-batches");
+  error(loc, "rank " + Twine(*rank) + " has more than " + Twine(most) + " " + what +
+                 ", far more than its stages have micro-batches");
   stopped = true;
   return false;
 }
 
 void RankInterpreter::emit(const OpStmt &op, OpKind kind, const Chunk &chunk, uint32_t microbatch) {
-  if (!countOp(op.loc))
+  if (!count(numOps, maxOps, "ops", op.loc))
     return;
   ++numMembers;
   order.enterPhase(phase);

@@ -1,6 +1,7 @@
 //===- ParseSections.cpp - plans and the sections of an order --------------===//
 
 #include "Parser.h"
+#include "Suggest.h"
 
 #include "dualpipe/Schedule/ModelContract.h"
 
@@ -56,6 +57,14 @@ Item *Parser::parsePlan() {
   return nullptr;
 }
 
+/// Adds which of `words` the present token may have meant to be.
+void Parser::suggestWord(Diagnostic &diagnostic, llvm::ArrayRef<StringRef> words) const {
+  Suggestion suggestion(token.spelling);
+  for (StringRef word : words)
+    suggestion.offer(word);
+  diagnostic.message += suggestion.getHint();
+}
+
 /// map-clause := name ( expr | name '->' expr )
 bool Parser::parseMapClause(llvm::MutableArrayRef<MapClause> &clauses,
                             llvm::ArrayRef<StringRef> names, StringRef where) {
@@ -63,7 +72,9 @@ bool Parser::parseMapClause(llvm::MutableArrayRef<MapClause> &clauses,
   clause.name = token.spelling;
   clause.loc = token.loc;
   if (!llvm::is_contained(names, clause.name)) {
-    errorExpected(("one of '" + llvm::join(names, "', '") + "' in '" + where + "'").str());
+    if (Diagnostic *diagnostic =
+            errorExpected(("one of '" + llvm::join(names, "', '") + "' in '" + where + "'").str()))
+      suggestWord(*diagnostic, names);
     return false;
   }
   for (const MapClause &other : clauses) {
@@ -249,7 +260,8 @@ bool Parser::parseGreedyClause(GreedyClause &clause) {
     return parseGreedyFor(clause);
   bool isLimit = atWord("limit");
   if (!isLimit && !atWord("until")) {
-    errorExpected("'prefer', 'limit' or 'until'");
+    if (Diagnostic *diagnostic = errorExpected("'prefer', 'limit' or 'until'"))
+      suggestWord(*diagnostic, {"prefer", "limit", "until"});
     return false;
   }
   clause.kind = isLimit ? GreedyClause::Kind::Limit : GreedyClause::Kind::Until;

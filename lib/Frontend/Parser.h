@@ -76,6 +76,7 @@ private:
   Item *parseShare();
 
   // Plans and sections.
+  void suggestWord(Diagnostic &diagnostic, llvm::ArrayRef<llvm::StringRef> words) const;
   template <typename Parse> bool parseLines(llvm::StringRef what, Parse parseLine);
   Item *parseCost();
   Item *parseMemory();

@@ -19,7 +19,8 @@ RankInterpreter::RankInterpreter(const Evaluator &setUp, uint32_t rank,
       chunks.push_back({number, stage});
       // A forward, two halves and four transfers for each micro-batch, with room
       // for the duplicates that the checker reports.
-      maxOps += uint64_t(pipeline.numMicrobatches) * 7;
+      maxOps += uint64_t(pipeline.numMicrobatches) * 3;
+      maxTransfers += uint64_t(pipeline.numMicrobatches) * 4;
       expected += uint64_t(pipeline.numMicrobatches) * 2;
     }
   }
@@ -51,7 +52,8 @@ void RankInterpreter::run(const RankItem &program) {
 //===----------------------------------------------------------------------===//
 
 void RankInterpreter::goOn() {
-  numOps = order.size() + order.transfers.size();
+  numOps = order.size();
+  numTransfers = order.transfers.size();
   // Of each chunk and micro-batch the pending weight half.
   std::vector<std::vector<uint32_t>> pendingOf;
   for (Chunk &chunk : chunks) {
@@ -164,7 +166,7 @@ void RankInterpreter::executeTransfer(const TransferStmt &transfer) {
   if (!chunk)
     return;
   std::optional<uint32_t> microbatch = takeTransfer(transfer, *chunk);
-  if (!microbatch || !countOp(transfer.loc))
+  if (!microbatch || !count(numTransfers, maxTransfers, "transfers", transfer.loc))
     return;
   const PipelineInfo &pipeline = world.pipelines[chunk->pipeline];
   order.pushTransfer(transfer.isSend, transfer.isGrad, pipeline.firstStage + chunk->stage,

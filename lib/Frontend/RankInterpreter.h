@@ -86,7 +86,7 @@ private:
   Pending *findPending(const OpStmt &op);
   Pending *findPendingOf(const OpStmt &op, Chunk &chunk);
   void reportNothingPending(const OpStmt &op, const Chunk *chunk);
-  bool countOp(SourceLoc loc);
+  bool count(uint64_t &number, uint64_t most, const char *what, SourceLoc loc);
   void emit(const OpStmt &op, OpKind kind, const Chunk &chunk, uint32_t microbatch);
 
   // Transfers.
@@ -100,8 +100,8 @@ private:
   std::vector<Pending> pending;
   size_t oldestPending = 0;
   RankOrder order;
-  uint64_t maxOps = 64;
-  uint64_t numOps = 0;
+  uint64_t maxOps = 64, maxTransfers = 64;
+  uint64_t numOps = 0, numTransfers = 0;
   uint32_t group = RankOrder::kAlone;
   uint32_t nextGroup = 0;
   /// Ops of the present fused group, with those that are not emitted.

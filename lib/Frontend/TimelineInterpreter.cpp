@@ -17,7 +17,7 @@ constexpr uint64_t kMaxSteps = uint64_t(1) << 31;
 TimelineInterpreter::TimelineInterpreter(const Evaluator &setUp, const LocationTable &locations)
     : StatementInterpreter(setUp, std::nullopt), locations(locations) {
   for (const PipelineInfo &pipeline : world.pipelines)
-    maxOps += uint64_t(pipeline.numStages) * pipeline.numMicrobatches * 4;
+    maxOps += uint64_t(pipeline.numStages) * pipeline.numMicrobatches * 3;
   setSteps(std::clamp(maxOps * kStepsPerOp, world.limits.maxSteps, kMaxSteps));
 }
 

@@ -6,10 +6,10 @@
 #include "dualpipe/Schedule/Memory.h"
 #include "dualpipe/Schedule/Relaxation.h"
 #include "dualpipe/Schedule/Transfers.h"
+#include "dualpipe/Support/ShortestCycle.h"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <unordered_map>
 
 using namespace dualpipe;
 
@@ -73,8 +73,6 @@ private:
 
   // Cycles. `stuck` is the first op of each rank that can never run.
   std::vector<std::vector<Wait>> findWaits(const std::vector<size_t> &stuck) const;
-  static std::vector<Wait> findCycleThrough(uint32_t start, size_t shorterThan,
-                                            const std::vector<std::vector<Wait>> &waits);
   std::vector<Note> explainCycle(const std::vector<Wait> &cycle,
                                  const std::vector<size_t> &stuck) const;
   void reportCycle(const std::vector<Wait> &cycle, const std::vector<size_t> &stuck);
@@ -308,29 +306,6 @@ std::vector<std::vector<Wait>> Checker::findWaits(const std::vector<size_t> &stu
   return waits;
 }
 
-/// The waits of a cycle through `start` that is shorter than the given length, or
-/// nothing. Breadth first, so the first way back is the shortest through `start`.
-std::vector<Wait> Checker::findCycleThrough(uint32_t start, size_t shorterThan,
-                                            const std::vector<std::vector<Wait>> &waits) {
-  std::unordered_map<uint32_t, Wait> reachedBy;
-  std::vector<uint32_t> frontier{start};
-  for (size_t length = 1; length < shorterThan && !frontier.empty(); ++length) {
-    std::vector<uint32_t> next;
-    for (uint32_t rank : frontier)
-      for (const Wait &wait : waits[rank])
-        if (reachedBy.try_emplace(wait.producer.rank, wait).second)
-          next.push_back(wait.producer.rank);
-    frontier = std::move(next);
-    if (!reachedBy.count(start))
-      continue;
-    std::vector<Wait> cycle;
-    for (uint32_t rank = start; cycle.empty() || rank != start; rank = cycle.back().op.rank)
-      cycle.push_back(reachedBy.at(rank));
-    return {cycle.rbegin(), cycle.rend()};
-  }
-  return {};
-}
-
 /// A rank that is stuck stands before everything that follows in its order, so one
 /// wait per rank tells the whole story: a cycle over few ranks is a short one.
 void Checker::checkCycles() {
@@ -339,7 +314,10 @@ void Checker::checkCycles() {
   std::vector<Wait> shortest;
   size_t shorterThan = schedule.numRanks + 1;
   for (uint32_t rank = 0; rank != schedule.numRanks; ++rank) {
-    std::vector<Wait> cycle = findCycleThrough(rank, shorterThan, waits);
+    std::vector<Wait> cycle = findCycleThrough<Wait>(
+        rank, shorterThan, [&](uint32_t from) -> auto & { return waits[from]; },
+        [](const Wait &wait) { return wait.op.rank; },
+        [](const Wait &wait) { return wait.producer.rank; });
     if (cycle.empty())
       continue;
     shorterThan = cycle.size();

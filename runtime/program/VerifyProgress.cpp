@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Facts.h"
+#include "dualpipe/Support/ShortestCycle.h"
 
 #include <fmt/format.h>
 
@@ -71,7 +72,7 @@ private:
   template <typename Visit> void forParticipants(const Meeting &meeting, Visit visit) const;
   bool standsAt(uint32_t rank, uint32_t meeting) const;
   std::vector<WaitsFor> getWaits(uint32_t rank) const;
-  std::vector<WaitsFor> findCycleThrough(uint32_t start, size_t shorterThan) const;
+  std::vector<WaitsFor> findCycle(uint32_t start, size_t shorterThan) const;
   Violation describeShortestCycle() const;
 
   const SharedInfo &shared;
@@ -193,30 +194,10 @@ std::vector<WaitsFor> ProgressChecker::getWaits(uint32_t rank) const {
   return waits;
 }
 
-/// The shortest cycle through `start`, breadth first; empty where there is none
-/// shorter than the given length.
-std::vector<WaitsFor> ProgressChecker::findCycleThrough(uint32_t start, size_t shorterThan) const {
-  std::vector<std::optional<WaitsFor>> reachedBy(queues.size());
-  std::vector<uint32_t> frontier = {start};
-  for (size_t length = 1; length < shorterThan && !frontier.empty(); ++length) {
-    std::vector<uint32_t> next;
-    for (uint32_t rank : frontier)
-      for (const WaitsFor &wait : getWaits(rank)) {
-        if (reachedBy[wait.to])
-          continue;
-        reachedBy[wait.to] = wait;
-        next.push_back(wait.to);
-      }
-    frontier = std::move(next);
-    if (!reachedBy[start])
-      continue;
-    std::vector<WaitsFor> cycle;
-    for (uint32_t rank = start; cycle.empty() || rank != start; rank = cycle.back().from)
-      cycle.push_back(*reachedBy[rank]);
-    std::reverse(cycle.begin(), cycle.end());
-    return cycle;
-  }
-  return {};
+std::vector<WaitsFor> ProgressChecker::findCycle(uint32_t start, size_t shorterThan) const {
+  return findCycleThrough<WaitsFor>(
+      start, shorterThan, [&](uint32_t rank) { return getWaits(rank); },
+      [](const WaitsFor &wait) { return wait.from; }, [](const WaitsFor &wait) { return wait.to; });
 }
 
 Violation ProgressChecker::describeShortestCycle() const {
@@ -225,7 +206,7 @@ Violation ProgressChecker::describeShortestCycle() const {
   for (uint32_t rank = 0; rank != queues.size(); ++rank) {
     if (queues[rank].isFinished())
       continue;
-    std::vector<WaitsFor> cycle = findCycleThrough(rank, shorterThan);
+    std::vector<WaitsFor> cycle = findCycle(rank, shorterThan);
     if (cycle.empty())
       continue;
     shorterThan = cycle.size();

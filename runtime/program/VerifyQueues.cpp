@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dualpipe/Program/Queues.h"
+#include "dualpipe/Support/ShortestCycle.h"
 
 #include "Facts.h"
 
@@ -87,7 +88,7 @@ private:
   void meet(uint32_t unit);
   void release(uint32_t unit);
   std::vector<Hold> getHolds(uint32_t queue) const;
-  std::vector<Hold> findCycleThrough(uint32_t start, size_t shorterThan) const;
+  std::vector<Hold> findCycle(uint32_t start, size_t shorterThan) const;
   Violation describeShortestCycle() const;
   std::string describeHold(const Hold &hold) const;
 
@@ -233,28 +234,10 @@ std::vector<Hold> QueueChecker::getHolds(uint32_t queue) const {
   return holds;
 }
 
-/// The shortest cycle through `start`, breadth first; empty where none is shorter.
-std::vector<Hold> QueueChecker::findCycleThrough(uint32_t start, size_t shorterThan) const {
-  std::vector<std::optional<Hold>> reachedBy(queues.size());
-  std::vector<uint32_t> frontier = {start};
-  for (size_t length = 1; length < shorterThan && !frontier.empty(); ++length) {
-    std::vector<uint32_t> next;
-    for (uint32_t queue : frontier)
-      for (const Hold &hold : getHolds(queue))
-        if (!reachedBy[hold.to]) {
-          reachedBy[hold.to] = hold;
-          next.push_back(hold.to);
-        }
-    frontier = std::move(next);
-    if (!reachedBy[start])
-      continue;
-    std::vector<Hold> cycle;
-    for (uint32_t queue = start; cycle.empty() || queue != start; queue = cycle.back().from)
-      cycle.push_back(*reachedBy[queue]);
-    std::reverse(cycle.begin(), cycle.end());
-    return cycle;
-  }
-  return {};
+std::vector<Hold> QueueChecker::findCycle(uint32_t start, size_t shorterThan) const {
+  return findCycleThrough<Hold>(
+      start, shorterThan, [&](uint32_t queue) { return getHolds(queue); },
+      [](const Hold &hold) { return hold.from; }, [](const Hold &hold) { return hold.to; });
 }
 
 std::string QueueChecker::describeHold(const Hold &hold) const {
@@ -269,7 +252,7 @@ Violation QueueChecker::describeShortestCycle() const {
   std::vector<Hold> shortest;
   size_t shorterThan = queues.size() + 1;
   for (uint32_t queue = 0; queue != queues.size(); ++queue) {
-    std::vector<Hold> cycle = findCycleThrough(queue, shorterThan);
+    std::vector<Hold> cycle = findCycle(queue, shorterThan);
     if (cycle.empty())
       continue;
     shorterThan = cycle.size();

@@ -27,7 +27,7 @@ TEST(LimitsTest, HugeCounts) {
   expectMessage(compileProgram("for i in 0..1000000000000 { let t = (i, i) }"),
                 "the program takes more than 33554432 steps on rank 0; is a count too large?");
   expectMessage(compileProgram("repeat 1000000000000 { fwd p @ 0 }"),
-                "rank 0 has more than 92 ops, far more than its stages have micro-batches");
+                "rank 0 has more than 76 ops, far more than its stages have micro-batches");
   // One fault a place, however often it is met.
   Outcome run = compileProgram("repeat 1000 { fwd p @ 9 }");
   EXPECT_EQ(run.numErrors, 1u) << run.findings;

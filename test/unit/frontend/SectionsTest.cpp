@@ -185,7 +185,7 @@ TEST(Timelines, Faults) {
   expectFault("every 9223372036854775807 as i { }",
               "the time of this block does not fit in 64 bits");
   expectFault("every 1 as i in 0..1000 { fwd p.stage(0) @ 0 at 0 }",
-              "the timeline has more than 96 ops, far more than its stages have micro-batches");
+              "the timeline has more than 88 ops, far more than its stages have micro-batches");
   expectFault("repeat 1000000000000 { }",
               "the program takes more than 33554432 steps; is a count too large?");
 }
@@ -285,6 +285,8 @@ TEST(Rules, Syntax) {
               "'greedy' has no 'prefer', so no rank would do anything");
   expectError("greedy prefer", "expected '{' after 'greedy', got 'prefer'");
   expectFault("avoid bwd", "expected 'prefer', 'limit' or 'until', got 'avoid'");
+  expectFault("prefr bwd", "expected 'prefer', 'limit' or 'until', got 'prefr'; did you mean "
+                           "'prefer'?");
   expectFault("prefer p", "expected 'fwd', 'bwd', 'bwd_input' or 'bwd_weight', got 'p'");
   expectFault("prefer fused fwd", "expected '(' after 'fused', got 'fwd'");
   expectFault("prefer fused(fwd)", "'fused' takes 2 to 64 ops, got 1");
@@ -571,6 +573,8 @@ TEST(Transfers, Faults) {
   expectFault("repeat M + 2 { send fwd p }",
               "rank 0: no micro-batch is left for this transfer; all 4 of pipeline 'p' have had "
               "theirs in stage 0");
+  expectFault("repeat 1000 { send fwd p @ 0 }", "rank 0 has more than 80 transfers, far more than "
+                                                "its stages have micro-batches");
 }
 
 TEST(Params, TypesAreKnown) {
