@@ -10,6 +10,7 @@
 #define DUALPIPE_TEST_SUPPORT_PROGRAMWALK_H
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Schedule/OpKind.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,6 +20,20 @@
 #include <vector>
 
 namespace dualpipe::test {
+
+/// What a stage function does in the words of a schedule.
+inline OpKind toKind(program::Function function) {
+  switch (function) {
+  case program::Function::Forward:
+    return OpKind::Forward;
+  case program::Function::BackwardInput:
+    return OpKind::BackwardInput;
+  case program::Function::BackwardWeight:
+    return OpKind::BackwardWeight;
+  default:
+    return OpKind::Backward;
+  }
+}
 
 struct WalkCosts {
   /// Time of the launches [first, first + count) of a rank, which run as one.

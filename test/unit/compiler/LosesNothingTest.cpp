@@ -27,19 +27,6 @@ struct Times {
   int64_t get(uint32_t rank, OpKind kind) const { return byRank[rank][size_t(kind)]; }
 };
 
-OpKind toKind(program::Function function) {
-  switch (function) {
-  case program::Function::Forward:
-    return OpKind::Forward;
-  case program::Function::BackwardInput:
-    return OpKind::BackwardInput;
-  case program::Function::BackwardWeight:
-    return OpKind::BackwardWeight;
-  default:
-    return OpKind::Backward;
-  }
-}
-
 constexpr int64_t kForward = 100;
 
 /// Free transfers, half a forward and two forwards.

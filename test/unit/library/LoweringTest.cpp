@@ -22,19 +22,6 @@ using namespace dualpipe::test;
 
 namespace {
 
-OpKind toKind(program::Function function) {
-  switch (function) {
-  case program::Function::Forward:
-    return OpKind::Forward;
-  case program::Function::BackwardInput:
-    return OpKind::BackwardInput;
-  case program::Function::BackwardWeight:
-    return OpKind::BackwardWeight;
-  default:
-    return OpKind::Backward;
-  }
-}
-
 class Lowering : public testing::TestWithParam<Entry> {
 protected:
   Lowering() { context.loadDialect<pipe::PipeDialect, stream::StreamDialect>(); }

@@ -19,31 +19,6 @@ std::string check(const Program &program) {
   return status.ok() ? "fine" : status.message();
 }
 
-/// The first command of a kind on a rank, from `from` on.
-uint32_t find(const RankProgram &rank, CommandOp op, uint32_t from = 0) {
-  for (uint32_t i = from; i != rank.commands.size(); ++i)
-    if (rank.commands[i].op == op)
-      return i;
-  return kNone;
-}
-
-uint32_t findLaunch(const RankProgram &rank, Function function, uint32_t microbatch) {
-  for (uint32_t i = 0; i != rank.commands.size(); ++i)
-    if (rank.commands[i].op == CommandOp::Launch &&
-        rank.launches[rank.commands[i].arg].function == function &&
-        rank.launches[rank.commands[i].arg].microbatch == microbatch)
-      return i;
-  return kNone;
-}
-
-Launch &getLaunch(RankProgram &rank, Function function, uint32_t microbatch) {
-  return rank.launches[rank.commands[findLaunch(rank, function, microbatch)].arg];
-}
-
-void erase(RankProgram &rank, uint32_t command) {
-  rank.commands.erase(rank.commands.begin() + command);
-}
-
 TEST(InvariantTest, CorrectProgramsPass) {
   for (uint32_t ranks : {1, 2, 3, 4})
     for (bool split : {false, true}) {

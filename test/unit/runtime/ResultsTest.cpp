@@ -29,30 +29,6 @@ std::string checkGradients(const Program &program, uint32_t rank = 0) {
   return check(program, verifyGradients, rank);
 }
 
-uint32_t find(const RankProgram &rank, CommandOp op) {
-  for (uint32_t i = 0; i != rank.commands.size(); ++i)
-    if (rank.commands[i].op == op)
-      return i;
-  return kNone;
-}
-
-uint32_t find(const RankProgram &rank, Function function, uint32_t microbatch) {
-  for (uint32_t i = 0; i != rank.commands.size(); ++i)
-    if (rank.commands[i].op == CommandOp::Launch &&
-        rank.launches[rank.commands[i].arg].function == function &&
-        rank.launches[rank.commands[i].arg].microbatch == microbatch)
-      return i;
-  return kNone;
-}
-
-Launch &getLaunch(RankProgram &rank, Function function, uint32_t microbatch) {
-  return rank.launches[rank.commands[find(rank, function, microbatch)].arg];
-}
-
-void erase(RankProgram &rank, uint32_t command) {
-  rank.commands.erase(rank.commands.begin() + command);
-}
-
 void duplicate(RankProgram &rank, uint32_t command) {
   rank.commands.insert(rank.commands.begin() + command, rank.commands[command]);
 }
@@ -156,7 +132,7 @@ TEST(ResultsTest, D5LabelsOfAnotherMicrobatch) {
 
 TEST(ResultsTest, D5ForwardTwice) {
   Program program = buildPipelines({.numRanks = 1, .training = false});
-  duplicate(program.ranks[0], find(program.ranks[0], Function::Forward, 2));
+  duplicate(program.ranks[0], findLaunch(program.ranks[0], Function::Forward, 2));
   EXPECT_THAT(checkValues(program),
               AllOf(HasSubstr("a second forward of its stage and micro-batch, expected one"),
                     HasSubstr("the first is here")));
@@ -164,7 +140,7 @@ TEST(ResultsTest, D5ForwardTwice) {
 
 TEST(ResultsTest, D5ForwardLeftOut) {
   Program program = buildPipelines({.numRanks = 1, .training = false});
-  erase(program.ranks[0], find(program.ranks[0], Function::Forward, 2));
+  erase(program.ranks[0], findLaunch(program.ranks[0], Function::Forward, 2));
   EXPECT_THAT(checkValues(program),
               HasSubstr("D5: rank 0: no forward of stage 0, micro-batch 2, expected one: its "
                         "pipeline places the stage here"));
@@ -180,7 +156,7 @@ TEST(ResultsTest, D5ClaimsOfManyMicrobatchesCostNothing) {
 
 TEST(ResultsTest, D4BackwardLeftOut) {
   Program program = buildPipelines({.numRanks = 1});
-  erase(program.ranks[0], find(program.ranks[0], Function::Backward, 2));
+  erase(program.ranks[0], findLaunch(program.ranks[0], Function::Backward, 2));
   EXPECT_THAT(checkGradients(program),
               AllOf(HasSubstr("optimizer step of stage 0"),
                     HasSubstr("takes the step of stage 0 after 3 of 4 micro-batches, without "
@@ -191,14 +167,14 @@ TEST(ResultsTest, D4WeightHalfLeftOut) {
   Program program = buildPipelines({.numRanks = 1, .splitBackward = true});
   RankProgram &rank = program.ranks[0];
   erase(rank, find(rank, CommandOp::Step));
-  erase(rank, find(rank, Function::BackwardWeight, 3));
+  erase(rank, findLaunch(rank, Function::BackwardWeight, 3));
   EXPECT_THAT(checkGradients(program), HasSubstr("D4: rank 0: the gradients of stage 0 hold 3 of 4 "
                                                  "micro-batches, without micro-batch 3"));
 }
 
 TEST(ResultsTest, D4BackwardTwice) {
   Program program = buildPipelines({.numRanks = 1});
-  duplicate(program.ranks[0], find(program.ranks[0], Function::Backward, 2));
+  duplicate(program.ranks[0], findLaunch(program.ranks[0], Function::Backward, 2));
   EXPECT_THAT(checkGradients(program),
               AllOf(HasSubstr("adds to the gradients of stage 0 from micro-batch 2 a second time"),
                     HasSubstr("the first time is here")));
@@ -216,7 +192,7 @@ TEST(ResultsTest, D4BackwardBehindItsHalves) {
 TEST(ResultsTest, D4InputHalfBehindTheBackward) {
   Program program = buildPipelines({.numRanks = 1});
   RankProgram &rank = program.ranks[0];
-  const uint32_t backward = find(rank, Function::Backward, 1);
+  const uint32_t backward = findLaunch(rank, Function::Backward, 1);
   Launch half = rank.launches[rank.commands[backward].arg];
   half.function = Function::BackwardInput;
   duplicate(rank, backward);
@@ -229,21 +205,21 @@ TEST(ResultsTest, D4InputHalfBehindTheBackward) {
 
 TEST(ResultsTest, D4InputHalfTwice) {
   Program program = buildPipelines({.numRanks = 1, .splitBackward = true});
-  duplicate(program.ranks[0], find(program.ranks[0], Function::BackwardInput, 1));
+  duplicate(program.ranks[0], findLaunch(program.ranks[0], Function::BackwardInput, 1));
   EXPECT_THAT(checkGradients(program),
               HasSubstr("a second input half of its stage and micro-batch, expected one"));
 }
 
 TEST(ResultsTest, D4WeightHalfWhenNoneIsPending) {
   Program program = buildPipelines({.numRanks = 1, .splitBackward = true});
-  erase(program.ranks[0], find(program.ranks[0], Function::BackwardInput, 1));
+  erase(program.ranks[0], findLaunch(program.ranks[0], Function::BackwardInput, 1));
   EXPECT_THAT(checkGradients(program),
               HasSubstr("a weight half before the input half of its stage and micro-batch"));
 }
 
 TEST(ResultsTest, D4BackwardBeforeItsForward) {
   Program program = buildPipelines({.numRanks = 1});
-  moveToFront(program.ranks[0], find(program.ranks[0], Function::Backward, 0));
+  moveToFront(program.ranks[0], findLaunch(program.ranks[0], Function::Backward, 0));
   EXPECT_THAT(checkGradients(program), HasSubstr("stands before the forward of its stage and "
                                                  "micro-batch, expected behind it"));
 }
@@ -298,7 +274,7 @@ TEST(ResultsTest, D4StepBeforeTheLastBackward) {
   Program program = buildPipelines({.numRanks = 1});
   RankProgram &rank = program.ranks[0];
   std::swap(rank.commands[find(rank, CommandOp::Step)],
-            rank.commands[find(rank, Function::Backward, 3)]);
+            rank.commands[findLaunch(rank, Function::Backward, 3)]);
   EXPECT_THAT(checkGradients(program), HasSubstr("after 3 of 4 micro-batches, without micro-batch "
                                                  "3, expected all"));
 }

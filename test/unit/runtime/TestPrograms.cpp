@@ -334,4 +334,28 @@ Program PipelinesBuilder::build() {
 
 Program buildPipelines(const PipelineOptions &options) { return PipelinesBuilder(options).build(); }
 
+uint32_t find(const RankProgram &rank, CommandOp op, uint32_t from) {
+  for (uint32_t i = from; i != rank.commands.size(); ++i)
+    if (rank.commands[i].op == op)
+      return i;
+  return kNone;
+}
+
+uint32_t findLaunch(const RankProgram &rank, Function function, uint32_t microbatch) {
+  for (uint32_t i = 0; i != rank.commands.size(); ++i)
+    if (rank.commands[i].op == CommandOp::Launch &&
+        rank.launches[rank.commands[i].arg].function == function &&
+        rank.launches[rank.commands[i].arg].microbatch == microbatch)
+      return i;
+  return kNone;
+}
+
+Launch &getLaunch(RankProgram &rank, Function function, uint32_t microbatch) {
+  return rank.launches[rank.commands[findLaunch(rank, function, microbatch)].arg];
+}
+
+void erase(RankProgram &rank, uint32_t command) {
+  rank.commands.erase(rank.commands.begin() + command);
+}
+
 } // namespace dualpipe::test

@@ -69,6 +69,15 @@ uint32_t addChannel(program::SharedInfo &shared, uint32_t source, uint32_t desti
 /// Sets numbers and digests of all channels from the sends of the program.
 void sealChannels(program::Program &program);
 
+/// The first command of a kind on a rank, from `from` on; `kNone` where there is none.
+uint32_t find(const program::RankProgram &rank, program::CommandOp op, uint32_t from = 0);
+/// The command that launches a function for a micro-batch; `kNone` where none does.
+uint32_t findLaunch(const program::RankProgram &rank, program::Function function,
+                    uint32_t microbatch);
+program::Launch &getLaunch(program::RankProgram &rank, program::Function function,
+                           uint32_t microbatch);
+void erase(program::RankProgram &rank, uint32_t command);
+
 } // namespace dualpipe::test
 
 #endif // DUALPIPE_TEST_UNIT_RUNTIME_TESTPROGRAMS_H
