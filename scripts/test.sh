@@ -71,7 +71,7 @@ for area in "${areas[@]}"; do
     fuzz)
       echo "== fuzz"
       code=0
-      scripts/fuzz.sh 60 || code=$?
+      scripts/fuzz.sh --slice || code=$?
       python3 scripts/summarize-tests.py --ran fuzz "$code" >"$results/fuzz.xml"
       ;;
     tsan | asan)

@@ -22,13 +22,23 @@ static constexpr size_t kContinuationIndent = 4;
 // Blocks
 //===----------------------------------------------------------------------===//
 
+/// Lets `else` follow a `}` that begins a line.
+static void joinElse(Elements &elements, size_t brace) {
+  size_t next = brace + 1;
+  if (next < elements.size() && elements[next].is(TokenKind::KwElse) &&
+      elements[brace].is(TokenKind::RightBrace) && elements[brace].breaks)
+    elements[next].breaks = false;
+}
+
 /// Puts the braces of a block at the end and at the beginning of lines.
 static void openBlock(Elements &elements, size_t brace) {
   size_t first = brace + 1, close = elements[brace].partner;
   if (first != elements.size() && first != close && !elements[first].isTrailingComment())
     elements[first].breaks = true;
-  if (close != kNoElement)
-    elements[close].breaks = close != first;
+  if (close == kNoElement)
+    return;
+  elements[close].breaks = close != first;
+  joinElse(elements, close);
 }
 
 /// Whether each block has a line end in it.
@@ -58,10 +68,8 @@ static void decideBreaks(Elements &elements) {
     if (hasLines[i])
       openBlock(elements, i);
   // 3. `} else {`.
-  for (size_t i = 1; i < elements.size(); ++i)
-    if (elements[i].is(TokenKind::KwElse) && elements[i - 1].is(TokenKind::RightBrace) &&
-        elements[i - 1].breaks)
-      elements[i].breaks = false;
+  for (size_t i = 0; i != elements.size(); ++i)
+    joinElse(elements, i);
 }
 
 //===----------------------------------------------------------------------===//

@@ -93,6 +93,9 @@ TEST(Format, ABlockThatIsTooLongIsOpened) {
   std::string ops = "fwd " + std::string(40, 'x') + "; bwd " + std::string(40, 'y');
   EXPECT_EQ(formatted("phase \"all\" { repeat 2 { " + ops + " } }"),
             "phase \"all\" {\n  repeat 2 {\n    " + ops + "\n  }\n}\n");
+  // An `else` of its own line then follows the block, as behind any other.
+  EXPECT_EQ(formatted("if a { " + ops + "; fwd z }\nelse { fwd b }"),
+            "if a {\n  " + ops + "; fwd z\n} else { fwd b }\n");
   // What has no blocks stays long.
   expectStays("f(" + std::string(120, 'x') + ")\n");
 }
