@@ -31,11 +31,12 @@ struct AsapCosts {
 
 struct AsapResult {
   int64_t makespan = 0;
-  std::vector<int64_t> busy;          ///< by rank
-  std::vector<int64_t> span;          ///< by rank, from the first start to the last end
-  std::vector<unsigned> peak;         ///< activations alive at once, by rank
-  std::vector<unsigned> deepestQueue; ///< pending weight halves, by rank
-  std::vector<unsigned> sends;        ///< by rank
+  std::vector<std::vector<int64_t>> starts; ///< by rank and group of its order
+  std::vector<int64_t> busy;                ///< by rank
+  std::vector<int64_t> span;                ///< by rank, from the first start to the last end
+  std::vector<unsigned> peak;               ///< activations alive at once, by rank
+  std::vector<unsigned> deepestQueue;       ///< pending weight halves, by rank
+  std::vector<unsigned> sends;              ///< by rank
 };
 
 /// Aborts the test (through an exception of `at`) on a schedule that is not valid.
@@ -49,6 +50,7 @@ inline AsapResult runAsSoonAsPossible(const Schedule &schedule, const AsapCosts 
   std::map<std::tuple<uint32_t, uint32_t, bool>, int64_t> channelFree;
   AsapResult result;
   size_t numRanks = schedule.numRanks;
+  result.starts.resize(numRanks);
   result.busy.resize(numRanks);
   result.span.resize(numRanks);
   result.peak.resize(numRanks);
@@ -76,6 +78,7 @@ inline AsapResult runAsSoonAsPossible(const Schedule &schedule, const AsapCosts 
       start = std::max(start, product.rank == rank ? product.localEnd : product.arrival);
     }
     int64_t finish = start + costs.group(rank, begin, end);
+    result.starts[rank].push_back(start);
     result.busy[rank] += finish - start;
     if (begin == 0)
       firstStart[rank] = start;
