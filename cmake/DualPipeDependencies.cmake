@@ -30,5 +30,4 @@ else()
   dualpipe_note("float64 math: plain loops (OpenBLAS not found)")
 endif()
 
-dualpipe_note("CUDA: left out (the cuda device is not part of this version)")
 dualpipe_note("MPI: left out (the mpi transport is not part of this version)")

@@ -1,5 +1,6 @@
 //===- Launcher.cpp - runs a compiled program -------------------------------===//
 
+#include "Devices.h"
 #include "Options.h"
 #include "Report.h"
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 namespace dualpipe::launcher {
 
@@ -144,11 +143,6 @@ std::string toJson(const RunDescription &run, const Options &options,
         check->passed, check->plainDifference ? number(*check->plainDifference) : "null",
         joinQuoted(check->lines));
   return text + "\n}\n";
-}
-
-std::string describeDevices() {
-  return fmt::format("cpu: {} hardware threads\n",
-                     std::max(1u, std::thread::hardware_concurrency()));
 }
 
 } // namespace dualpipe::launcher

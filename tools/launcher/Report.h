@@ -28,8 +28,6 @@ std::string describeStep(const runtime::StepReport &step);
 /// All results as one JSON object; `check` may be null.
 std::string toJson(const RunDescription &run, const Options &options,
                    const runtime::RunReport &report, const runtime::CheckReport *check);
-/// The devices of this machine.
-std::string describeDevices();
 
 } // namespace dualpipe::launcher
 
