@@ -1,0 +1,18 @@
+//===- KernelImage.h - the kernels' binary inside the runtime ---------------===//
+
+#ifndef DUALPIPE_RUNTIME_KERNELS_KERNELIMAGE_H
+#define DUALPIPE_RUNTIME_KERNELS_KERNELIMAGE_H
+
+#include "dualpipe/Support/Status.h"
+
+#include <span>
+
+namespace dualpipe::kernels {
+
+/// The fatbin for cuModuleLoadData. Fails where the runtime was built without nvcc, and says what
+/// to do.
+Result<std::span<const unsigned char>> getKernelImage();
+
+} // namespace dualpipe::kernels
+
+#endif // DUALPIPE_RUNTIME_KERNELS_KERNELIMAGE_H
