@@ -157,7 +157,7 @@ Status Executor::issueTransfer(uint32_t index) {
 /// Called by the device; a failure says where it happened.
 Status Executor::runCommand(void *context, uint32_t index) {
   auto *executor = static_cast<Executor *>(context);
-  Status status = executor->run(index);
+  Status status = executor->runRecorded(index, &Executor::run);
   if (status.ok())
     return status;
   const ExecutorParts &parts = executor->parts;
@@ -167,15 +167,30 @@ Status Executor::runCommand(void *context, uint32_t index) {
       fmt::format("rank {} ({}): {}", parts.rank->rank, place, status.message()));
 }
 
+Status Executor::runRecorded(uint32_t index, Status (Executor::*run)(uint32_t)) {
+  RankRecorder *recorder = parts.recorder;
+  if (!recorder)
+    return (this->*run)(index);
+  const ThreadClock begin = recorder->getThreadClock();
+  Status status = (this->*run)(index);
+  recorder->recordCompute(index, begin, recorder->getThreadClock());
+  return status;
+}
+
+Status Executor::runLaunch(uint32_t index) {
+  return parts.model->run(getLaunch(index).function, prepare(index, 0));
+}
+
 Status Executor::run(uint32_t index) {
   const Command &command = parts.rank->commands[index];
   if (command.op == CommandOp::Pair)
     return runPair(index + 1, command.arg);
   if (command.op == CommandOp::Step)
     return takeStep(*parts.model, *parts.optimizer, *copies[index], *calls.front());
-  return parts.model->run(getLaunch(index).function, prepare(index, 0));
+  return runLaunch(index);
 }
 
+/// Members of a fused function have no times of their own.
 Status Executor::runPair(uint32_t first, uint32_t count) {
   if (parts.model->hasFused()) {
     for (uint32_t i = 0; i != count; ++i) {
@@ -185,8 +200,7 @@ Status Executor::runPair(uint32_t first, uint32_t count) {
     return parts.model->runFused(callPointers.data(), functions.data(), count);
   }
   for (uint32_t i = 0; i != count; ++i)
-    if (Status status = parts.model->run(getLaunch(first + i).function, prepare(first + i, 0));
-        !status.ok())
+    if (Status status = runRecorded(first + i, &Executor::runLaunch); !status.ok())
       return status;
   return Status::success();
 }

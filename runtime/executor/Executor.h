@@ -6,6 +6,7 @@
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/Device.h"
 #include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Runtime/Recording.h"
 #include "dualpipe/Runtime/Transport.h"
 
 #include <memory>
@@ -23,7 +24,8 @@ struct ExecutorParts {
   Device *device;
   Transport *transport;
   FailureSink *failures;
-  std::span<StageCopy> copies; ///< those of the rank
+  std::span<StageCopy> copies;      ///< those of the rank
+  RankRecorder *recorder = nullptr; ///< takes the times of computes, or is null
 };
 
 /// One rank's program, ready to run: slots have their memory, commands their
@@ -52,7 +54,9 @@ private:
   StageCopy *findCopy(uint32_t stage) const;
   Status issue(uint32_t index);
   Status issueTransfer(uint32_t index);
+  Status runRecorded(uint32_t index, Status (Executor::*run)(uint32_t));
   Status run(uint32_t index);
+  Status runLaunch(uint32_t index);
   Status runPair(uint32_t first, uint32_t count);
   StageCall &prepare(uint32_t index, uint32_t member);
   const program::Launch &getLaunch(uint32_t index) const {

@@ -44,6 +44,7 @@ struct Session::State : FailureSink {
         hub(program->shared) {}
 
   struct Rank {
+    std::unique_ptr<RankRecorder> recorder; ///< null where nothing is recorded
     std::unique_ptr<CpuDevice> device;
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Executor> executor;
@@ -56,6 +57,11 @@ struct Session::State : FailureSink {
   RankMemory measureMemory(const Executor &executor, std::span<const StageCopy> copies) const;
   void fail(Status status) override;
   void runRank(uint32_t rank);
+  bool runStep(uint32_t rank, uint32_t step);
+  bool isRecorded(uint32_t step) const {
+    return step >= options.training.numSteps - recordings.size();
+  }
+  bool waitForStep(uint32_t step);
   void finishStep(uint32_t step);
   void finishThread();
   bool hasFailed();
@@ -71,6 +77,7 @@ struct Session::State : FailureSink {
   const SessionOptions options;
   LocalHub hub;
   TrainingResult result;
+  std::vector<StepRecording> recordings;
   std::vector<Rank> ranks;
   Clock::time_point start;
   bool hasRun = false;
@@ -99,6 +106,10 @@ Status Session::State::prepare() {
   if (!losses.ok())
     return losses.getStatus();
   result.losses = std::move(*losses);
+  const uint32_t numRecorded = std::min(options.numRecordedSteps, options.training.numSteps);
+  for (uint32_t i = 0; i != numRecorded; ++i)
+    recordings.push_back({options.training.numSteps - numRecorded + i,
+                          std::vector<std::vector<CommandSpan>>(shared.numRanks)});
   finishedRanks.resize(options.training.numSteps, 0);
   stepEnds.resize(options.training.numSteps);
   Result<std::vector<StageCopy>> copies =
@@ -117,15 +128,18 @@ Status Session::State::prepare() {
 Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
   Rank &rank = ranks.emplace_back();
   rank.device = std::make_unique<CpuDevice>(rankProgram, *this, options.device);
+  if (options.numRecordedSteps != 0)
+    rank.recorder = std::make_unique<RankRecorder>(rankProgram.commands.size());
+  rank.device->setRecorder(rank.recorder.get());
   Result<std::unique_ptr<Transport>> transport = hub.connect(rankProgram, *rank.device);
   if (!transport.ok())
     return transport.getStatus();
   rank.transport = std::move(*transport);
 
   const std::span<StageCopy> copies = findCopies(rankProgram.rank);
-  Result<std::unique_ptr<Executor>> executor =
-      Executor::create({&program->shared, &rankProgram, model.get(), optimizer.get(),
-                        rank.device.get(), rank.transport.get(), this, copies});
+  Result<std::unique_ptr<Executor>> executor = Executor::create(
+      {&program->shared, &rankProgram, model.get(), optimizer.get(), rank.device.get(),
+       rank.transport.get(), this, copies, rank.recorder.get()});
   if (!executor.ok())
     return executor.getStatus();
   rank.executor = std::move(*executor);
@@ -168,14 +182,37 @@ bool Session::State::hasFailed() {
   return failure.has_value();
 }
 
-void Session::State::runRank(uint32_t rank) {
+/// Recorded steps begin when all ranks have finished the one before: as in a simulation.
+bool Session::State::runStep(uint32_t rank, uint32_t step) {
   const TrainingOptions &training = options.training;
-  for (uint32_t step = 0; step != training.numSteps; ++step) {
-    double *losses = result.losses.data() + size_t(step) * result.numMicrobatches;
-    if (!ranks[rank].executor->runStep({step, training.seed, training.learningRate}, losses))
-      break;
-    finishStep(step);
+  RankRecorder *recorder = ranks[rank].recorder.get();
+  if (recorder) {
+    if (!waitForStep(step))
+      return false;
+    const Clock::time_point begin = step == 0 ? start : stepEnds[step - 1];
+    recorder->beginStep(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(begin.time_since_epoch()).count());
   }
+  double *losses = result.losses.data() + size_t(step) * result.numMicrobatches;
+  if (!ranks[rank].executor->runStep({step, training.seed, training.learningRate}, losses))
+    return false;
+  if (!recorder || !isRecorded(step))
+    return true;
+  const size_t first = training.numSteps - recordings.size();
+  recordings[step - first].ranks[rank] = recorder->takeStep();
+  return true;
+}
+
+/// False where the run has failed.
+bool Session::State::waitForStep(uint32_t step) {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return numSteps == step || failure; });
+  return !failure;
+}
+
+void Session::State::runRank(uint32_t rank) {
+  for (uint32_t step = 0; step != options.training.numSteps && runStep(rank, step); ++step)
+    finishStep(step);
   finishThread();
 }
 
@@ -318,6 +355,7 @@ Result<RunReport> Session::run() {
   for (uint32_t step = 0; step != state->numSteps; ++step)
     report.steps.push_back(state->makeStepReport(step));
   report.result = std::move(state->result);
+  report.recordings = std::move(state->recordings);
   return report;
 }
 

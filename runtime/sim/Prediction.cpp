@@ -2,6 +2,8 @@
 
 #include "dualpipe/Runtime/Prediction.h"
 
+#include "dualpipe/Runtime/Measured.h"
+
 #include <algorithm>
 
 namespace dualpipe::runtime {
@@ -286,20 +288,25 @@ static Prediction describe(const program::Program &program, const SimulationCost
   return prediction;
 }
 
+Prediction describeRun(const program::Program &program, const SimulationCosts &costs,
+                       const Simulation &run) {
+  Prediction prediction = describe(program, costs);
+  prediction.makespan = run.makespan;
+  prediction.ranks = run.ranks;
+  prediction.ideal = getMostWork(run.ranks);
+  prediction.span = getLongestSpan(run.ranks);
+  Analysis analysis(program, run, prediction);
+  for (uint32_t rank = 0; rank != run.ranks.size(); ++rank)
+    analysis.addRank(rank);
+  analysis.addCriticalPath();
+  return prediction;
+}
+
 Result<Prediction> predict(const program::Program &program, const SimulationCosts &costs) {
   Result<Simulation> run = simulate(program, costs, /*keepTimes=*/true);
   if (!run)
     return run.getStatus();
-  Prediction prediction = describe(program, costs);
-  prediction.makespan = run->makespan;
-  prediction.ranks = run->ranks;
-  prediction.ideal = getMostWork(run->ranks);
-  prediction.span = getLongestSpan(run->ranks);
-  Analysis analysis(program, *run, prediction);
-  for (uint32_t rank = 0; rank != run->ranks.size(); ++rank)
-    analysis.addRank(rank);
-  analysis.addCriticalPath();
-  return prediction;
+  return describeRun(program, costs, *run);
 }
 
 } // namespace dualpipe::runtime

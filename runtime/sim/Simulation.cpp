@@ -12,6 +12,8 @@
 
 #include "dualpipe/Runtime/Simulation.h"
 
+#include "RunBook.h"
+
 #include "dualpipe/Program/Verify.h"
 
 #include <fmt/format.h>
@@ -67,8 +69,7 @@ struct RankState {
   std::vector<Ticks> events;
   std::vector<uint32_t> eventBy;                               ///< with kept times
   std::vector<std::array<Clock, kNumDirections>> eventResults; ///< with separate starts
-  uint32_t activations = 0;
-  uint32_t pendingWeights = 0;
+  HeldWork held;
 };
 
 /// A channel, at one end of which a rank may stand.
@@ -153,8 +154,12 @@ private:
   StreamState &getStream(uint32_t rank) {
     return states[rank].streams[program.ranks[rank].commands[states[rank].at].stream];
   }
-  void count(uint32_t rank, uint32_t first, uint32_t numLaunches);
-  void addCompute(uint32_t rank, Ticks start, Ticks end, Ticks busy);
+  void count(uint32_t rank, uint32_t first, uint32_t numLaunches) {
+    states[rank].held.count(program, rank, first, numLaunches, result.ranks[rank]);
+  }
+  void addCompute(uint32_t rank, Ticks start, Ticks end, Ticks busy) {
+    runtime::addCompute(result.ranks[rank], start, end, busy);
+  }
   void keep(uint32_t rank, uint32_t command, Ticks start, Ticks end, CommandRef after);
   Status describeStuck() const;
 
@@ -333,34 +338,6 @@ static void finishAt(StreamState &stream, const Clock &end) {
   stream.next = stream.done = end;
   for (Clock &direction : stream.results)
     direction = end;
-}
-
-void Simulator::addCompute(uint32_t rank, Ticks start, Ticks end, Ticks busy) {
-  RankTimes &times = result.ranks[rank];
-  if (times.busy == 0)
-    times.firstStart = start;
-  times.lastEnd = std::max(times.lastEnd, end);
-  times.busy += busy;
-}
-
-/// Forwards of a pair take their memory before its backwards give any back.
-void Simulator::count(uint32_t rank, uint32_t first, uint32_t numLaunches) {
-  RankState &state = states[rank];
-  RankTimes &times = result.ranks[rank];
-  for (uint32_t i = 0; i != numLaunches; ++i) {
-    const Function function = getLaunch(rank, first + i).function;
-    state.activations += function == Function::Forward;
-    state.pendingWeights += function == Function::BackwardInput;
-  }
-  times.peakActivations = std::max(times.peakActivations, state.activations);
-  times.deepestWeightQueue = std::max(times.deepestWeightQueue, state.pendingWeights);
-  for (uint32_t i = 0; i != numLaunches; ++i) {
-    const Function function = getLaunch(rank, first + i).function;
-    const bool isLast = function == Function::Backward || function == Function::BackwardWeight ||
-                        (function == Function::Forward && !program.shared.training);
-    state.activations -= isLast && state.activations != 0;
-    state.pendingWeights -= function == Function::BackwardWeight && state.pendingWeights != 0;
-  }
 }
 
 void Simulator::runLaunch(uint32_t rank, StreamState &stream) {

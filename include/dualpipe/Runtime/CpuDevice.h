@@ -12,6 +12,7 @@
 
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/Device.h"
+#include "dualpipe/Runtime/Recording.h"
 
 #include <memory>
 
@@ -53,10 +54,15 @@ public:
   void issue(uint32_t stream, const Operation &operation);
   FailureSink &getFailures() const { return failures; }
 
+  /// Takes the times of the rank, or is null. For transports; set before the first step.
+  RankRecorder *getRecorder() const { return recorder; }
+  void setRecorder(RankRecorder *taker) { recorder = taker; }
+
 private:
   struct State;
 
   FailureSink &failures;
+  RankRecorder *recorder = nullptr;
   std::unique_ptr<State> state;
 };
 

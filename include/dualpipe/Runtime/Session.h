@@ -6,6 +6,7 @@
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/CpuDevice.h"
 #include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Runtime/Recording.h"
 #include "dualpipe/Runtime/Reference.h"
 #include "dualpipe/Support/Status.h"
 
@@ -29,6 +30,8 @@ struct SessionOptions {
   /// Without progress on any rank for so long the run is stopped.
   double timeoutSeconds = 120;
   CpuDeviceOptions device;
+  /// How many of the last steps are recorded. With any, all ranks begin a step together.
+  uint32_t numRecordedSteps = 0;
   /// Called on the thread of `run`, in order, as steps finish. May be empty.
   std::function<void(const StepReport &)> onStep;
 };
@@ -46,8 +49,9 @@ struct RankMemory {
 struct RunReport {
   TrainingResult result;
   std::vector<StepReport> steps;
-  double wallSeconds = 0; ///< of all steps
-  double cpuSeconds = 0;  ///< of the process over all steps
+  std::vector<StepRecording> recordings; ///< of the last steps, in their order
+  double wallSeconds = 0;                ///< of all steps
+  double cpuSeconds = 0;                 ///< of the process over all steps
 };
 
 /// One thread per rank of a program.

@@ -74,6 +74,28 @@ static void copyBytes(void *to, const void *from, size_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
+/// When a transfer began, as far as anybody wants to know.
+static int64_t getBegin(const CpuStream &stream) {
+  return stream.getDevice().getRecorder() ? RankRecorder::getTime() : 0;
+}
+
+/// The command that a stream is in ends now. Its rank stands still until it goes on.
+static void recordEnd(const CpuStream &stream, int64_t begin, int64_t end) {
+  stream.getDevice().getRecorder()->recordTransfer(stream.getCurrent().command, begin, end);
+}
+
+/// Copies, and records that for both ends.
+static void transfer(const CpuStream &sender, const CpuStream &receiver) {
+  const Operation &send = sender.getCurrent();
+  const int64_t begin = getBegin(sender);
+  copyBytes(receiver.getCurrent().data, send.data, send.bytes);
+  if (!sender.getDevice().getRecorder())
+    return;
+  const int64_t end = RankRecorder::getTime();
+  recordEnd(sender, begin, end);
+  recordEnd(receiver, begin, end);
+}
+
 static bool runSend(const Operation &operation, CpuStream &stream, Worklist &work) {
   auto &channel = *static_cast<LocalChannel *>(operation.target);
   CpuStream *receiver = nullptr;
@@ -81,7 +103,7 @@ static bool runSend(const Operation &operation, CpuStream &stream, Worklist &wor
     return false;
   // Cleared before the receiver goes on: its next receive finds the channel empty.
   channel.first.store(nullptr, std::memory_order_release);
-  copyBytes(receiver->getCurrent().data, operation.data, operation.bytes);
+  transfer(stream, *receiver);
   work.push(*receiver);
   return true;
 }
@@ -92,7 +114,7 @@ static bool runRecv(const Operation &operation, CpuStream &stream, Worklist &wor
   if (channel.first.compare_exchange_strong(sender, &stream, std::memory_order_acq_rel))
     return false;
   channel.first.store(nullptr, std::memory_order_release);
-  copyBytes(operation.data, sender->getCurrent().data, operation.bytes);
+  transfer(*sender, stream);
   work.push(*sender);
   return true;
 }
@@ -106,9 +128,15 @@ static bool runReduce(const Operation &operation, CpuStream &stream, Worklist &w
   if (reduction.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != numMembers)
     return false;
   // The others are parked: this thread has the reduction and their gradients to itself.
+  const int64_t begin = getBegin(stream);
   if (Status status = sumGradients(reduction.copies); !status.ok()) {
     stream.getDevice().getFailures().fail(std::move(status));
     return false;
+  }
+  if (stream.getDevice().getRecorder()) {
+    const int64_t now = RankRecorder::getTime();
+    for (const CpuStream *member : reduction.streams)
+      recordEnd(*member, begin, now);
   }
   reduction.arrived.store(0, std::memory_order_relaxed);
   for (uint32_t member = 0; member != numMembers; ++member)

@@ -1,0 +1,33 @@
+//===- RunBook.h - what a run shows of its ranks ----------------------------===//
+//
+// The same for a simulated run and a measured one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DUALPIPE_RUNTIME_SIM_RUNBOOK_H
+#define DUALPIPE_RUNTIME_SIM_RUNBOOK_H
+
+#include "dualpipe/Runtime/Simulation.h"
+
+namespace dualpipe::runtime {
+
+/// What a rank holds for micro-batches.
+struct HeldWork {
+  uint32_t activations = 0;
+  uint32_t pendingWeights = 0;
+
+  /// Takes the launches at commands [first, first + numLaunches), which run together.
+  void count(const program::Program &program, uint32_t rank, uint32_t first, uint32_t numLaunches,
+             RankTimes &times);
+};
+
+inline void addCompute(RankTimes &times, Ticks start, Ticks end, Ticks busy) {
+  if (times.busy == 0)
+    times.firstStart = start;
+  times.lastEnd = times.lastEnd < end ? end : times.lastEnd;
+  times.busy += busy;
+}
+
+} // namespace dualpipe::runtime
+
+#endif // DUALPIPE_RUNTIME_SIM_RUNBOOK_H
