@@ -17,14 +17,6 @@ namespace dualpipe::program {
 
 namespace {
 
-/// From the unit that writes a slot to the last unit that reads it. Units are named by their
-/// first command.
-struct Lifetime {
-  uint32_t slot;
-  uint32_t begin;
-  uint32_t end;
-};
-
 /// The lifetimes of a rank's values, in the order of their writes.
 class Lifetimes {
 public:
@@ -38,7 +30,7 @@ public:
         addWrites(unit, rank.commands[i]);
     }
   }
-  const std::vector<Lifetime> &get() const { return lifetimes; }
+  std::vector<Lifetime> take() { return std::move(lifetimes); }
 
 private:
   void read(uint32_t unit, uint32_t slot) {
@@ -81,6 +73,10 @@ void Lifetimes::addWrites(uint32_t unit, const Command &command) {
     return;
   const Launch &launch = rank.launches[command.arg];
   forSlots(getRoles(shared, launch).writes, launch, [&](uint32_t slot) { write(unit, slot); });
+}
+
+std::vector<Lifetime> findLifetimes(const RankProgram &rank, const SharedInfo &shared) {
+  return Lifetimes(shared, rank).take();
 }
 
 namespace {
@@ -159,8 +155,7 @@ static std::vector<uint64_t> startReport(const RankProgram &rank, const SlotSize
 SlotUse measureSlots(const RankProgram &rank, const SharedInfo &shared, const SlotSize &size) {
   SlotUse use;
   const std::vector<uint64_t> sizes = startReport(rank, size, use);
-  const Lifetimes all(shared, rank);
-  const std::vector<Lifetime> &lifetimes = all.get();
+  const std::vector<Lifetime> lifetimes = findLifetimes(rank, shared);
   const Ends ends(lifetimes, rank.commands.size());
   const std::vector<uint32_t> classOf = getClassOfSlots(rank);
   Counter counter(use, sizes);

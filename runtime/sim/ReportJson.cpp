@@ -8,6 +8,7 @@
 #include "ReportParts.h"
 
 #include "dualpipe/Program/Verify.h"
+#include "dualpipe/Support/Quote.h"
 
 #include <fmt/format.h>
 
@@ -15,18 +16,7 @@ namespace dualpipe::runtime {
 
 static std::string print(Ticks ticks) { return Costs::printTicks(ticks); }
 
-static std::string quote(const std::string &text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      quoted += c;
-  }
-  return quoted + '"';
-}
+static std::string quote(const std::string &text) { return quoteJson(text); }
 
 template <typename Range, typename Print>
 static std::string join(const Range &range, Print printItem, const char *separator = ", ") {

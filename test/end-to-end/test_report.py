@@ -143,11 +143,11 @@ def test_a_bubble_of_more_than_half_is_told(tools):
     (["--emit=report", "--cost=speed=1"], "--cost: unknown cost 'speed', expected fwd, bwd"),
     (["--emit=report", "--cost=fwd[9]=1"], "cost 'fwd[9]' names no stage, expected one below 4"),
     (["--emit=report", "--only-rank=0"],
-     "--only-rank does not apply with --emit=report: a prediction needs all ranks"),
-    (["--emit=streams", "--cost=fwd=1"], "--cost does not apply without --emit=report or --compare"),
+     "--only-rank does not apply with --emit=report, svg, html or trace: a prediction needs all ranks"),
+    (["--emit=streams", "--cost=fwd=1"], "--cost does not apply without --emit=report, svg, html or trace, or --compare"),
     (["--format=json"], "--format does not apply without --emit=report or --compare"),
     (["--format-pipe", "--cost=fwd=1"], "--cost does not apply with --format-pipe"),
-    (["--diff=x.csv", "--cost=fwd=1"], "--cost does not apply without --emit=report or --compare")])
+    (["--diff=x.csv", "--cost=fwd=1"], "--cost does not apply without --emit=report, svg, html or trace, or --compare")])
 def test_bad_options_are_told(tools, arguments, message):
     sizes = [] if "--format-pipe" in arguments else ["--ranks=4", "--microbatches=8"]
     done = tools.opt(EXAMPLES / "1f1b.pipe", *sizes, *arguments)

@@ -4,6 +4,7 @@
 #include "Input.h"
 #include "Output.h"
 #include "RunPasses.h"
+#include "WritePicture.h"
 #include "WriteReport.h"
 
 #include "dialects/Pipe/Pipe.h"
@@ -60,13 +61,15 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
     return failure();
 
   // 3. Out.
-  if (options.emit != Emit::Program && options.emit != Emit::Report)
+  if (options.emit != Emit::Program && options.emit != Emit::Report && !isPicture(options.emit))
     return writeModule(options.output, *module, config);
   FailureOr<program::Program> program = exportModule(*module);
   if (failed(program))
     return failure();
   if (options.emit == Emit::Report)
     return writeReport(options, *program, context);
+  if (isPicture(options.emit))
+    return writePicture(options, *program);
   return writeProgram(options.output, *program, context);
 }
 

@@ -5,6 +5,7 @@
 #include "LoadSchedule.h"
 #include "Output.h"
 #include "RunPasses.h"
+#include "WritePicture.h"
 #include "WriteReport.h"
 
 #include "dualpipe/Pipelines/BuildRank.h"
@@ -41,7 +42,7 @@ private:
   }
   LogicalResult printSyntax();
   LogicalResult printProgram();
-  LogicalResult printReport();
+  LogicalResult printPrediction();
   LogicalResult checkOutput(const Schedule &schedule);
   LogicalResult emitPipe(const Schedule &schedule);
   LogicalResult emitFrom(const Schedule &schedule, const Timeline &timeline);
@@ -87,10 +88,13 @@ FailureOr<program::Program> Compilation::makeProgram() {
   return compile(Timeline(*index, schedule.planCosts));
 }
 
-LogicalResult Compilation::printReport() {
+/// A report or a picture, of a program in time.
+LogicalResult Compilation::printPrediction() {
   FailureOr<program::Program> program = makeProgram();
   if (failed(program))
     return failure();
+  if (isPicture(options.emit))
+    return writePicture(options, *program);
   return writeReport(options, *program, context);
 }
 
@@ -104,8 +108,8 @@ LogicalResult Compilation::run() {
   if (hasModule && options.inputKind == InputKind::Program)
     return printProgram();
 
-  if (options.emit == Emit::Report)
-    return printReport();
+  if (options.emit == Emit::Report || isPicture(options.emit))
+    return printPrediction();
 
   Schedule schedule;
   FailureOr<OpIndex> index = loadChecked(options, sources, context, schedule);

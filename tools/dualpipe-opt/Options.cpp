@@ -1,6 +1,7 @@
 //===- Options.cpp - the command line of dualpipe-opt -----------------------===//
 
 #include "Options.h"
+#include "WritePicture.h"
 
 #include "dualpipe/Runtime/Simulation.h"
 #include "dualpipe/Transforms/Passes.h"
@@ -61,17 +62,18 @@ static cl::opt<std::string> sparesFlag(
 static cl::opt<Emit> emitFlag(
     "emit", cl::cat(category), cl::desc("What to write; clear from the ending .dpx or .csv"),
     cl::init(Emit::Default),
-    cl::values(clEnumValN(Emit::Ast, "ast", "syntax tree of the .pipe file"),
-               clEnumValN(Emit::Order, "order", "pipe dialect: ops and transfers in order"),
-               clEnumValN(Emit::Pipe, "pipe", "an explicit .pipe program, op by op"),
-               clEnumValN(Emit::TorchCsv, "torch-csv", "compute order in PyTorch's action grammar"),
-               clEnumValN(Emit::TorchCsvComms, "torch-csv-comms",
-                          "the same with sends and receives"),
-               clEnumValN(Emit::Dataflow, "dataflow", "pipe dialect: with values"),
-               clEnumValN(Emit::Streams, "streams", "stream dialect"),
-               clEnumValN(Emit::Program, "program", "program file (binary)"),
-               clEnumValN(Emit::Report, "report",
-                          "time, bubble, memory and waits that the program will have")));
+    cl::values(
+        clEnumValN(Emit::Ast, "ast", "syntax tree of the .pipe file"),
+        clEnumValN(Emit::Order, "order", "pipe dialect: ops and transfers in order"),
+        clEnumValN(Emit::Pipe, "pipe", "an explicit .pipe program, op by op"),
+        clEnumValN(Emit::TorchCsv, "torch-csv", "compute order in PyTorch's action grammar"),
+        clEnumValN(Emit::TorchCsvComms, "torch-csv-comms", "the same with sends and receives"),
+        clEnumValN(Emit::Dataflow, "dataflow", "pipe dialect: with values"),
+        clEnumValN(Emit::Streams, "streams", "stream dialect"),
+        clEnumValN(Emit::Program, "program", "program file (binary)"),
+        clEnumValN(Emit::Report, "report",
+                   "time, bubble, memory and waits that the program will have"),
+        clEnumValN(Emit::Trace, "trace", "what each stream will do when, for ui.perfetto.dev")));
 static cl::opt<std::string>
     costFlag("cost", cl::cat(category), cl::value_desc("fwd=1,bwd=2,..."),
              cl::desc("Times to predict with, instead of those planned with: what --plan-cost "
@@ -184,7 +186,8 @@ static Status checkLevel(const DriverOptions &options) {
                     options.emit == Emit::Program;
   if (options.inputKind == InputKind::Program && isCompiled)
     return Status::failure(fmt::format("'{}' is a compiled program: expected --emit=streams, "
-                                       "report, pipe, torch-csv or torch-csv-comms",
+                                       "report, svg, html, trace, pipe, torch-csv or "
+                                       "torch-csv-comms",
                                        options.input));
   return Status::success();
 }
@@ -198,7 +201,7 @@ static Status checkOptionsOfOutput(const DriverOptions &options) {
                                        option.ArgStr.str(), expected));
   };
   bool hasSlots = options.emit == Emit::Streams || options.emit == Emit::Program ||
-                  options.emit == Emit::Report;
+                  options.emit == Emit::Report || isPicture(options.emit);
   bool hasRanks = hasSlots || options.emit == Emit::Default || options.emit == Emit::Order ||
                   options.emit == Emit::Dataflow;
   if (!hasRanks)
@@ -285,16 +288,16 @@ static Status readPrediction(DriverOptions &options) {
   Result<runtime::SimulationCosts> costs = runtime::SimulationCosts::parse(costFlag.getValue());
   if (!costs)
     return Status::failure("--cost: " + costs.message());
-  if (options.compares || options.emit == Emit::Report)
-    return onlyRankFlag.getNumOccurrences() == 0
-               ? Status::success()
-               : Status::failure("--only-rank does not apply with --emit=report: a prediction "
-                                 "needs all ranks");
-  for (const cl::Option *option :
-       {static_cast<const cl::Option *>(&costFlag), static_cast<const cl::Option *>(&formatFlag)})
-    if (option->getNumOccurrences() != 0)
-      return Status::failure(fmt::format("--{} does not apply without --emit=report or --compare",
-                                         option->ArgStr.str()));
+  const bool reports = options.compares || options.emit == Emit::Report;
+  const bool predicts = reports || isPicture(options.emit);
+  if (predicts && onlyRankFlag.getNumOccurrences() != 0)
+    return Status::failure("--only-rank does not apply with --emit=report, svg, html or trace: a "
+                           "prediction needs all ranks");
+  if (!predicts && costFlag.getNumOccurrences() != 0)
+    return Status::failure("--cost does not apply without --emit=report, svg, html or trace, or "
+                           "--compare");
+  if (!reports && formatFlag.getNumOccurrences() != 0)
+    return Status::failure("--format does not apply without --emit=report or --compare");
   return Status::success();
 }
 

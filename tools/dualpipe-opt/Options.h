@@ -28,6 +28,7 @@ enum class Emit {
   Streams,
   Program,
   Report,
+  Trace,
 };
 
 /// How a report is written.

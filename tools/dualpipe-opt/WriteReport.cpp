@@ -39,8 +39,8 @@ static void warnOfBubble(const DriverOptions &options, const Prediction &predict
   (void)reportFindings(sink, shared.files, options.input, context);
 }
 
-static Result<SimulationCosts> getCosts(const DriverOptions &options,
-                                        const program::SharedInfo &shared) {
+Result<SimulationCosts> opt::getPredictionCosts(const DriverOptions &options,
+                                                const program::SharedInfo &shared) {
   Result<SimulationCosts> costs = SimulationCosts::fromProgram(shared);
   if (!costs)
     return costs;
@@ -57,7 +57,7 @@ static std::string print(const DriverOptions &options, const Prediction &predict
 
 LogicalResult opt::writeReport(const DriverOptions &options, const program::Program &program,
                                MLIRContext &context) {
-  Result<SimulationCosts> costs = getCosts(options, program.shared);
+  Result<SimulationCosts> costs = getPredictionCosts(options, program.shared);
   if (!costs)
     return complain(options.input + ": " + costs.message());
   Result<Prediction> prediction = runtime::predict(program, *costs);
@@ -80,7 +80,7 @@ struct Comparison {
 
 static LogicalResult addProgram(const DriverOptions &options, const program::Program &program,
                                 Comparison &comparison) {
-  Result<SimulationCosts> costs = getCosts(options, program.shared);
+  Result<SimulationCosts> costs = getPredictionCosts(options, program.shared);
   if (!costs)
     return complain(options.input + ": " + costs.message());
   costs->divideAmong(runtime::getPartsPerRank(program.shared));

@@ -6,12 +6,17 @@
 #include "Options.h"
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/Simulation.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
 
 namespace dualpipe::opt {
+
+/// The costs that a program was planned with, under what `--cost` gives.
+Result<runtime::SimulationCosts> getPredictionCosts(const DriverOptions &options,
+                                                    const program::SharedInfo &shared);
 
 /// Predicts `program` and writes the report to `options.output`. Warns where some rank
 /// computes for less than half of the time.

@@ -19,6 +19,18 @@ namespace dualpipe::program {
 /// Bytes that a slot of a class takes in the arena, alignment included.
 using SlotSize = std::function<uint64_t(SlotKind kind, uint32_t sizeGroup)>;
 
+/// What a slot holds: from the unit that writes it to the last unit that reads it. A unit is a
+/// command, or a pair or a group as a whole, and is named by its first command.
+struct Lifetime {
+  uint32_t slot;
+  uint32_t begin;
+  uint32_t end;
+};
+
+/// The lifetimes of a rank's values, in the order of their writes. For a program that satisfies P3
+/// and P2. Linear in the commands.
+std::vector<Lifetime> findLifetimes(const RankProgram &rank, const SharedInfo &shared);
+
 /// One class of slots. A slot holds a value from the command that writes it up to the last one
 /// that reads it; a pair or a group is one point of time.
 struct ClassUse {
