@@ -2,6 +2,7 @@
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)            # used as fmt::fmt-header-only
+find_package(nlohmann_json REQUIRED) # used as nlohmann_json::nlohmann_json
 find_package(Flatbuffers QUIET)
 find_program(FLATC flatc REQUIRED)
 find_path(FLATBUFFERS_INCLUDE_DIR flatbuffers/flatbuffers.h REQUIRED)

@@ -10,6 +10,7 @@ build=(
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   zlib1g-dev libxml2-dev libffi-dev
   libfmt-dev libflatbuffers-dev flatbuffers-compiler libcli11-dev libdlpack-dev libxxhash-dev
+  nlohmann-json3-dev
   libdnnl-dev libopenblas-dev
 )
 tests=(

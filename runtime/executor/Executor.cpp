@@ -34,12 +34,13 @@ Status Executor::allocateSlots() {
     const size_t bytes =
         parts.model->getSlotBytes(parts.shared->contract, slotClass.kind, slotClass.sizeGroup);
     strides.push_back(alignTensor(bytes));
-    size_t classBytes = 0;
-    if (__builtin_mul_overflow(strides.back(), size_t(slotClass.count), &classBytes) ||
-        __builtin_add_overflow(slotBytes, classBytes, &slotBytes))
+    size_t bytesOfClass = 0;
+    if (__builtin_mul_overflow(strides.back(), size_t(slotClass.count), &bytesOfClass) ||
+        __builtin_add_overflow(slotBytes, bytesOfClass, &slotBytes))
       return Status::failure(fmt::format("the slots of rank {} are larger than memory can be: {} "
                                          "of {} bytes",
                                          parts.rank->rank, slotClass.count, strides.back()));
+    classBytes.push_back(bytesOfClass);
   }
   Result<void *> arena = parts.device->allocate(slotBytes);
   if (!arena.ok())

@@ -44,6 +44,8 @@ public:
   /// Bytes of the slots and of the scratch memory.
   size_t getSlotBytes() const { return slotBytes; }
   size_t getWorkspaceBytes() const { return workspaceBytes; }
+  /// Those of the slots by class of the program.
+  const std::vector<uint64_t> &getClassBytes() const { return classBytes; }
 
 private:
   explicit Executor(const ExecutorParts &parts) : parts(parts) {}
@@ -70,6 +72,7 @@ private:
   std::vector<std::byte *> slots;
   std::vector<StageCopy *> copies; ///< by command; null where a command has none
   size_t slotBytes = 0;
+  std::vector<uint64_t> classBytes;
   size_t workspaceBytes = 0;
   /// One per member of the largest pair.
   std::vector<std::unique_ptr<StageCall>> calls;

@@ -1,10 +1,12 @@
 //===- Session.cpp - a program on all ranks of one process ------------------===//
 
 #include "dualpipe/Runtime/Session.h"
+#include "Allocation.h"
 #include "Executor.h"
 #include "Watchdog.h"
 
 #include "dualpipe/Runtime/LocalTransport.h"
+#include "dualpipe/Runtime/MeasureModel.h"
 
 #include <fmt/format.h>
 
@@ -48,13 +50,12 @@ struct Session::State : FailureSink {
     std::unique_ptr<CpuDevice> device;
     std::unique_ptr<Transport> transport;
     std::unique_ptr<Executor> executor;
-    RankMemory memory;
   };
 
   Status prepare();
   Status prepareRank(const program::RankProgram &rankProgram);
   std::span<StageCopy> findCopies(uint32_t rank);
-  RankMemory measureMemory(const Executor &executor, std::span<const StageCopy> copies) const;
+  Status checkMemory();
   void fail(Status status) override;
   void runRank(uint32_t rank);
   bool runStep(uint32_t rank, uint32_t step);
@@ -79,6 +80,7 @@ struct Session::State : FailureSink {
   TrainingResult result;
   std::vector<StepRecording> recordings;
   std::vector<Rank> ranks;
+  std::vector<RankMemory> memory; ///< by rank
   Clock::time_point start;
   bool hasRun = false;
   bool isStuck = false;
@@ -122,7 +124,7 @@ Status Session::State::prepare() {
   for (const program::RankProgram &rank : program->ranks)
     if (Status status = prepareRank(rank); !status.ok())
       return status;
-  return Status::success();
+  return checkMemory();
 }
 
 Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
@@ -143,7 +145,6 @@ Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
   if (!executor.ok())
     return executor.getStatus();
   rank.executor = std::move(*executor);
-  rank.memory = measureMemory(*rank.executor, copies);
   return Status::success();
 }
 
@@ -157,13 +158,19 @@ std::span<StageCopy> Session::State::findCopies(uint32_t rank) {
   return {begin, end};
 }
 
-RankMemory Session::State::measureMemory(const Executor &executor,
-                                         std::span<const StageCopy> copies) const {
-  RankMemory memory{executor.getSlotBytes(), 0, executor.getWorkspaceBytes()};
-  for (const StageCopy &copy : copies)
-    memory.parameters += copy.getParamBuffer().size() * (1 + optimizer->getStateFactor()) +
-                         copy.getGradBuffer().size();
-  return memory;
+/// What is allocated by now is what the program and the sizes of the model say.
+Status Session::State::checkMemory() {
+  Result<std::vector<RankMemory>> predicted =
+      measureMemory(*program, measureModel(*model, *optimizer));
+  if (!predicted.ok())
+    return predicted.getStatus();
+  memory = std::move(*predicted);
+  for (size_t rank = 0; rank != ranks.size(); ++rank)
+    if (Status status = checkAllocation(
+            measureAllocation(*ranks[rank].executor, findCopies(uint32_t(rank))), memory[rank]);
+        !status.ok())
+      return status;
+  return Status::success();
 }
 
 void Session::State::fail(Status status) {
@@ -305,12 +312,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::
   return std::unique_ptr<Session>(new Session(std::move(state)));
 }
 
-std::vector<RankMemory> Session::getMemory() const {
-  std::vector<RankMemory> memory;
-  for (const State::Rank &rank : state->ranks)
-    memory.push_back(rank.memory);
-  return memory;
-}
+const std::vector<RankMemory> &Session::getMemory() const { return state->memory; }
 
 uint64_t Session::getNumCommands() const {
   uint64_t commands = 0;

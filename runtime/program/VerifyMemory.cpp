@@ -146,6 +146,7 @@ static std::vector<uint64_t> startReport(const RankProgram &rank, const SlotSize
   for (const SlotClass &slotClass : rank.slotClasses) {
     sizes.push_back(size ? size(slotClass.kind, slotClass.sizeGroup) : 1);
     use.classes.emplace_back().slotClass = slotClass;
+    use.classes.back().slotBytes = sizes.back();
     use.classes.back().allocatedBytes = sizes.back() * slotClass.count;
     use.arenaBytes += use.classes.back().allocatedBytes;
   }

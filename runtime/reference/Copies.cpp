@@ -2,6 +2,7 @@
 
 #include "runtime/reference/Copies.h"
 
+#include "dualpipe/Runtime/RankMemory.h"
 #include "dualpipe/Runtime/Reference.h"
 
 #include <fmt/format.h>
@@ -23,16 +24,6 @@ Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobat
   } catch (const std::bad_alloc &) {
     return Status::failure(fmt::format("not enough memory for {} losses", count));
   }
-}
-
-std::vector<std::pair<uint32_t, uint32_t>> listCopies(const program::SharedInfo &shared) {
-  std::vector<std::pair<uint32_t, uint32_t>> copies;
-  for (const program::PipelineInfo &pipeline : shared.pipelines)
-    for (uint32_t i = 0; i < pipeline.numStages; ++i)
-      copies.emplace_back(pipeline.placement[i], pipeline.firstStage + i);
-  std::sort(copies.begin(), copies.end());
-  copies.erase(std::unique(copies.begin(), copies.end()), copies.end());
-  return copies;
 }
 
 Result<std::vector<StageCopy>> createCopies(const Model &model, const Optimizer &optimizer,

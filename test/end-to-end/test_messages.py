@@ -10,7 +10,8 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs", "runtime/sim"]
+SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs", "runtime/memory",
+           "runtime/sim"]
 # How messages are made: each of these is followed by its arguments in brackets.
 MAKERS = ["error", "errorExpected", "report", "fail", "failure", "reportKind", "note", "missing"]
 LITERAL = r'"((?:[^"\\\n]|\\.)*)"'

@@ -139,8 +139,8 @@ static int runProgram(const Options &options, program::Program program) {
   if (!session.ok())
     return fail(session.message());
 
-  const RunDescription description{&shared, parts->model->getName(), "cpu", (*session)->getMemory(),
-                                   (*session)->getNumCommands()};
+  const RunDescription description{parts->program.get(), parts->model->getName(), "cpu",
+                                   &(*session)->getMemory(), (*session)->getNumCommands()};
   if (!options.json)
     print(describeRun(description, options));
   Result<runtime::RunReport> run = options.shuffleSeed

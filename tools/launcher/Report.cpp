@@ -6,51 +6,15 @@
 #include <xxhash.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 namespace dualpipe::launcher {
 
-using runtime::RankMemory;
-
-static std::string describeBytes(size_t bytes) {
-  if (bytes < 1024)
-    return fmt::format("{} B", bytes);
-  const char *units[] = {"KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes) / 1024;
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 != std::size(units); ++unit)
-    value /= 1024;
-  return fmt::format("{:.1f} {}", value, units[unit]);
-}
-
-static std::string describeMemory(const RankMemory &memory) {
-  return fmt::format("{} (slots {}, weights and gradients {}, workspace {})",
-                     describeBytes(memory.getTotal()), describeBytes(memory.slots),
-                     describeBytes(memory.parameters), describeBytes(memory.workspace));
-}
-
-/// Neighbouring ranks with equal memory share a line.
-static std::string describeMemories(const std::vector<RankMemory> &memory) {
-  std::string text;
-  const auto isSame = [](const RankMemory &a, const RankMemory &b) {
-    return a.slots == b.slots && a.parameters == b.parameters && a.workspace == b.workspace;
-  };
-  for (size_t first = 0; first != memory.size();) {
-    size_t end = first + 1;
-    while (end != memory.size() && isSame(memory[first], memory[end]))
-      ++end;
-    const std::string ranks = end - first == 1 ? fmt::format("rank {}", first)
-                                               : fmt::format("ranks {} to {}", first, end - 1);
-    text += fmt::format("  memory of {}: {}\n", ranks, describeMemory(memory[first]));
-    first = end;
-  }
-  return text;
-}
-
 std::string describeRun(const RunDescription &run, const Options &options) {
-  const program::SharedInfo &shared = *run.shared;
+  const program::SharedInfo &shared = run.program->shared;
   std::string settings;
   for (const std::string &setting : options.settings)
     settings += " " + setting;
@@ -60,7 +24,7 @@ std::string describeRun(const RunDescription &run, const Options &options) {
       shared.schedule, shared.numRanks, shared.numStages, shared.numMicrobatches,
       shared.training ? fmt::format("{} with lr {}", options.optimizer, options.learningRate)
                       : "forward only",
-      run.model, settings, run.device, run.numCommands, describeMemories(run.memory));
+      run.model, settings, run.device, run.numCommands, runtime::summarizeMemory(*run.memory));
 }
 
 std::string describeStep(const runtime::StepReport &step) {
@@ -101,13 +65,11 @@ static std::string stepsToJson(const std::vector<runtime::StepReport> &steps) {
   return text;
 }
 
-static std::string memoryToJson(const std::vector<RankMemory> &memory) {
+/// A rank a line, further in.
+static std::string memoryToJson(const RunDescription &run) {
   std::string text;
-  for (size_t rank = 0; rank != memory.size(); ++rank)
-    text += fmt::format("{}\n    {{\"rank\": {}, \"slots\": {}, \"parameters\": {}, "
-                        "\"workspace\": {}}}",
-                        text.empty() ? "" : ",", rank, memory[rank].slots, memory[rank].parameters,
-                        memory[rank].workspace);
+  for (const nlohmann::ordered_json &rank : runtime::toJson(*run.memory, *run.program))
+    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", rank.dump());
   return text;
 }
 
@@ -122,7 +84,7 @@ static uint64_t digestWeights(const runtime::TrainingResult &result) {
 
 std::string toJson(const RunDescription &run, const Options &options,
                    const runtime::RunReport &report, const runtime::CheckReport *check) {
-  const program::SharedInfo &shared = *run.shared;
+  const program::SharedInfo &shared = run.program->shared;
   const double steps = double(report.steps.size());
   std::string text = fmt::format(
       "{{\n  \"schedule\": {},\n  \"ranks\": {},\n  \"stages\": {},\n  \"microbatches\": {},\n"
@@ -135,7 +97,7 @@ std::string toJson(const RunDescription &run, const Options &options,
   text += fmt::format("  \"commands_per_step\": {},\n  \"wall_seconds_per_step\": {},\n"
                       "  \"cpu_seconds_per_step\": {},\n",
                       run.numCommands, report.wallSeconds / steps, report.cpuSeconds / steps);
-  text += fmt::format("  \"memory\": [{}\n  ],\n  \"steps\": [{}\n  ]", memoryToJson(run.memory),
+  text += fmt::format("  \"memory\": [{}\n  ],\n  \"steps\": [{}\n  ]", memoryToJson(run),
                       stepsToJson(report.steps));
   if (check)
     text += fmt::format(

@@ -14,10 +14,10 @@ namespace dualpipe::launcher {
 
 /// What runs, known before it does.
 struct RunDescription {
-  const program::SharedInfo *shared;
+  const program::Program *program;
   std::string model;
   std::string device;
-  std::vector<runtime::RankMemory> memory;
+  const std::vector<runtime::RankMemory> *memory;
   uint64_t numCommands = 0;
 };
 

@@ -37,6 +37,7 @@ struct ClassUse {
   SlotClass slotClass;
   uint32_t peak = 0;            ///< slots that hold values at once, at most
   uint32_t peakCommand = kNone; ///< where that is first reached
+  uint64_t slotBytes = 0;       ///< one slot
   uint64_t allocatedBytes = 0;  ///< `slotClass.count` slots
   uint64_t peakBytes = 0;       ///< `peak` slots
 };

@@ -168,6 +168,7 @@ public:
   const AlignedBuffer &getParamBuffer() const { return params; }
   AlignedBuffer &getGradBuffer() { return grads; }
   const AlignedBuffer &getGradBuffer() const { return grads; }
+  const AlignedBuffer &getStateBuffer() const { return state; }
 
   DLTensor *const *getParamPointers() const { return paramPointers.data(); }
   /// Null in forward-only runs.

@@ -46,10 +46,7 @@ Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobat
 /// One GiB of losses.
 inline constexpr uint64_t kMaxLosses = uint64_t(1) << 27;
 
-/// The copies that a program needs: (rank, stage), ascending, from the placements of its pipelines.
-std::vector<std::pair<uint32_t, uint32_t>> listCopies(const program::SharedInfo &shared);
-
-/// Allocates and initialises the copies of `listCopies`.
+/// Allocates and initialises the copies of `listCopies` (RankMemory.h).
 Result<std::vector<StageCopy>> createCopies(const Model &model, const Optimizer &optimizer,
                                             const program::SharedInfo &shared, uint64_t seed);
 

@@ -6,6 +6,7 @@
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/CpuDevice.h"
 #include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Runtime/RankMemory.h"
 #include "dualpipe/Runtime/Recording.h"
 #include "dualpipe/Runtime/Reference.h"
 #include "dualpipe/Support/Status.h"
@@ -36,15 +37,6 @@ struct SessionOptions {
   std::function<void(const StepReport &)> onStep;
 };
 
-/// Memory of one rank, in bytes.
-struct RankMemory {
-  size_t slots = 0;
-  size_t parameters = 0; ///< weights, gradients and optimizer state
-  size_t workspace = 0;
-
-  size_t getTotal() const { return slots + parameters + workspace; }
-};
-
 /// What a run leaves behind.
 struct RunReport {
   TrainingResult result;
@@ -58,16 +50,17 @@ struct RunReport {
 class Session {
 public:
   /// Checks that the program has all its ranks and that the model fits, then
-  /// allocates everything. Programs must have passed verifyProgram. What is given is
-  /// shared, since a stage function that never returns keeps using it.
+  /// allocates everything, and checks that this is what measureMemory says (P4).
+  /// Programs must have passed verifyProgram. What is given is shared, since a stage
+  /// function that never returns keeps using it.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const program::Program> program,
                                                  std::shared_ptr<const Model> model,
                                                  std::shared_ptr<const Optimizer> optimizer,
                                                  SessionOptions options);
   ~Session();
 
-  /// Bytes by rank, before the run as after it.
-  std::vector<RankMemory> getMemory() const;
+  /// What each rank has allocated, before the run as after it.
+  const std::vector<RankMemory> &getMemory() const;
   /// Commands that all ranks together run in a step.
   uint64_t getNumCommands() const;
 

@@ -177,8 +177,10 @@ TEST_F(SessionTest, MemoryIsThatOfTheSlots) {
   const std::vector<RankMemory> memory = (*session)->getMemory();
   ASSERT_EQ(memory.size(), 2u);
   // Rank 0, per micro-batch: input, output, saved, incoming gradient; 64 bytes each.
-  EXPECT_EQ(memory[0].slots, 2u * 4 * 64);
-  EXPECT_EQ(memory[0].parameters, 2u * 64);
+  EXPECT_EQ(memory[0].slots.arenaBytes, 2u * 4 * 64);
+  EXPECT_EQ(memory[0].weights, 64u);
+  EXPECT_EQ(memory[0].gradients, 64u);
+  EXPECT_EQ(memory[0].optimizerState, 0u);
   EXPECT_EQ(memory[0].workspace, 64u);
 }
 
@@ -190,7 +192,7 @@ TEST_F(SessionTest, ArenaIsWhatTheProgramSays) {
   for (const RankProgram &rank : program.ranks) {
     const SlotUse use =
         measureSlots(rank, program.shared, [](SlotKind, uint32_t) { return uint64_t(64); });
-    EXPECT_EQ(use.arenaBytes, memory[rank.rank].slots);
+    EXPECT_EQ(use.arenaBytes, memory[rank.rank].slots.arenaBytes);
     EXPECT_LE(use.liveBytes, use.arenaBytes);
   }
 }
@@ -200,7 +202,7 @@ TEST_F(SessionTest, MemoryIsKnownAfterTheRunToo) {
   ASSERT_TRUE(session.ok()) << session.message();
   ASSERT_TRUE((*session)->run().ok()); // the report takes the copies with it
   for (const RankMemory &memory : (*session)->getMemory())
-    EXPECT_EQ(memory.parameters, 2u * 64);
+    EXPECT_EQ(memory.weights + memory.gradients, 2u * 64);
 }
 
 TEST_F(SessionTest, SlotsThatNoMemoryHoldsAreRejected) {
