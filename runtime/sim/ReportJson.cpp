@@ -11,6 +11,7 @@
 #include "dualpipe/Support/Quote.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace dualpipe::runtime {
 
@@ -99,6 +100,14 @@ static std::string printFormula(const Prediction &prediction) {
 // Critical path and waits
 //===----------------------------------------------------------------------===//
 
+/// A rank a line.
+static std::string printMemory(const Prediction &prediction, const program::Program &program) {
+  if (prediction.memory.empty())
+    return "null";
+  return listLines(toJson(prediction.memory, program),
+                   [](const nlohmann::ordered_json &rank) { return rank.dump(); });
+}
+
 static std::string printCriticalPath(const Prediction &prediction) {
   std::string text;
   for (unsigned kind = 0; kind != kNumPathKinds; ++kind) {
@@ -155,6 +164,7 @@ std::string printJson(const Prediction &prediction, const program::Program &prog
   add("peak_activations", listRanks(prediction, &RankTimes::peakActivations));
   add("weight_queue", listRanks(prediction, &RankTimes::deepestWeightQueue));
   add("sends", listRanks(prediction, &RankTimes::sends));
+  add("memory", printMemory(prediction, program));
   add("critical_path", printCriticalPath(prediction));
   add("longest_waits",
       listLines(prediction.waits, [&](const RankWait &wait) { return printWait(wait, program); }));

@@ -152,8 +152,10 @@ static std::string printWaits(const Prediction &prediction, const program::Progr
 }
 
 std::string printText(const Prediction &prediction, const program::Program &program) {
+  const std::string memory =
+      prediction.memory.empty() ? "" : printMemory(prediction.memory, program) + "\n";
   return printHead(prediction) + printTotals(prediction) + "\n" + printRanks(prediction) + "\n" +
-         printCriticalPath(prediction) + printWaits(prediction, program);
+         memory + printCriticalPath(prediction) + printWaits(prediction, program);
 }
 
 /// "4.5" for 9 halves.

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -45,3 +46,19 @@ class Tools:
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory):
     return Tools(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory):
+    """The plug-in example, built outside the tree."""
+    folder = tmp_path_factory.mktemp("plugin")
+    source = folder / "source"
+    shutil.copytree(EXAMPLES / "plugin", source)
+    build = folder / "build"
+    for command in (
+        ["cmake", "-S", source, "-B", build, f"-DDUALPIPE_INCLUDE_DIR={ROOT / 'include'}"],
+        ["cmake", "--build", build],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return build / "libexample.so"

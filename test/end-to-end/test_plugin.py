@@ -1,27 +1,8 @@
 """The plug-in example, built outside the tree, trains under a schedule and agrees with one device."""
 
 import json
-import shutil
-import subprocess
 
 import pytest
-
-from conftest import EXAMPLES, ROOT
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plugin")
-    source = folder / "source"
-    shutil.copytree(EXAMPLES / "plugin", source)
-    build = folder / "build"
-    for command in (
-        ["cmake", "-S", source, "-B", build, f"-DDUALPIPE_INCLUDE_DIR={ROOT / 'include'}"],
-        ["cmake", "--build", build],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return build / "libexample.so"
 
 
 @pytest.mark.parametrize("schedule,ranks,count", [

@@ -6,6 +6,7 @@
 
 #include "dualpipe/Program/Dump.h"
 #include "dualpipe/Program/Reader.h"
+#include "dualpipe/Runtime/MeasureModel.h"
 #include "dualpipe/Runtime/Prediction.h"
 #include "dualpipe/Runtime/Session.h"
 #include "dualpipe/Runtime/ShuffledRun.h"
@@ -82,11 +83,15 @@ struct Parts {
 };
 } // namespace
 
-static Result<Parts> loadParts(const Options &options, program::Program program) {
-  Result<runtime::ModelOptions> modelOptions = makeModelOptions(options, program.shared);
+static Result<runtime::Model> loadModel(const Options &options, const program::SharedInfo &shared) {
+  Result<runtime::ModelOptions> modelOptions = makeModelOptions(options, shared);
   if (!modelOptions.ok())
     return modelOptions.getStatus();
-  Result<runtime::Model> model = runtime::Model::create(*modelOptions);
+  return runtime::Model::create(*modelOptions);
+}
+
+static Result<Parts> loadParts(const Options &options, program::Program program) {
+  Result<runtime::Model> model = loadModel(options, program.shared);
   if (!model.ok())
     return model.getStatus();
   Result<std::unique_ptr<runtime::Optimizer>> optimizer =
@@ -156,6 +161,21 @@ static int runProgram(const Options &options, program::Program program) {
   return report(options, *parts, description, sessionOptions.training, *run);
 }
 
+/// What the program would allocate with the model that is named.
+static Result<std::vector<runtime::RankMemory>> predictMemory(const Options &options,
+                                                              const program::Program &program) {
+  Result<runtime::Model> model = loadModel(options, program.shared);
+  if (!model.ok())
+    return model.getStatus();
+  if (Status status = model->checkProgram(program.shared); !status.ok())
+    return status;
+  Result<std::unique_ptr<runtime::Optimizer>> optimizer =
+      runtime::createOptimizer(options.optimizer);
+  if (!optimizer.ok())
+    return optimizer.getStatus();
+  return runtime::measureMemory(program, runtime::measureModel(*model, **optimizer));
+}
+
 /// The times that the program will take, from the costs that were planned or given.
 static int predictProgram(const Options &options, const program::Program &program) {
   Result<runtime::SimulationCosts> costs = runtime::SimulationCosts::fromProgram(program.shared);
@@ -166,6 +186,12 @@ static int predictProgram(const Options &options, const program::Program &progra
   Result<runtime::Prediction> prediction = runtime::predict(program, *costs);
   if (!prediction.ok())
     return fail(prediction.message());
+  if (options.measuresModel) {
+    Result<std::vector<runtime::RankMemory>> memory = predictMemory(options, program);
+    if (!memory.ok())
+      return fail(memory.message());
+    prediction->memory = std::move(*memory);
+  }
   print(options.json ? runtime::printJson(*prediction, program)
                      : runtime::printText(*prediction, program));
   return finish(0);

@@ -25,6 +25,7 @@ static std::string describeModels() {
           "  launcher dualpipe.dpx --check\n"
           "  launcher dualpipe.dpx --set hidden=64 --set dtype=f64 --steps=10 --lr=0.1 --check\n"
           "  launcher dualpipe.dpx --backend=sim --cost=fwd=1,bwd_input=1.1,bwd_weight=0.9\n"
+          "  launcher dualpipe.dpx --backend=sim --model=mlp --set hidden=1024\n"
           "  launcher dualpipe.dpx --dump\n";
   return text;
 }
@@ -66,7 +67,8 @@ static void addOptions(CLI::App &app, Options &options) {
                  "Times for --backend=sim, instead of those planned with: fwd, bwd, bwd_input, "
                  "bwd_weight, fused, transfer, occupancy, reduce, step, start=joint or separate")
       ->type_name("fwd=1,bwd=2,...");
-  app.add_option("--model", options.model, "A built-in model or a plug-in")
+  app.add_option("--model", options.model,
+                 "A built-in model or a plug-in; with --backend=sim, the one whose memory is told")
       ->type_name("NAME|PLUGIN.so")
       ->capture_default_str();
   app.add_option("--set", options.settings, "A setting of the model; may be repeated")
@@ -114,7 +116,13 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
   const bool predicts = options.backend == "sim";
   if (!predicts && app.count("--cost") != 0)
     return "--cost does not apply without --backend=sim";
-  for (const char *name : {"--model", "--set", "--steps", "--check", "--jitter"})
+  if (predicts && app.count("--model") == 0)
+    for (const char *name : {"--set", "--optimizer"})
+      if (app.count(name) != 0)
+        return fmt::format("{} does not apply with --backend=sim without --model, which gives the "
+                           "sizes of its memory",
+                           name);
+  for (const char *name : {"--steps", "--check", "--jitter"})
     if (predicts && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
   return "";
@@ -144,6 +152,7 @@ std::optional<Options> parseOptions(int argc, char **argv, int &exitCode) {
     exitCode = 1;
     return {};
   }
+  options.measuresModel = options.backend == "sim" && app.count("--model") != 0;
   return options;
 }
 

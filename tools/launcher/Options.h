@@ -17,6 +17,8 @@ struct Options {
   std::string costs; ///< of the simulation, over those that the program was planned with
   std::string model = "mlp";
   std::vector<std::string> settings; ///< KEY=VALUE
+  /// A simulation takes the sizes of the model, since it was named.
+  bool measuresModel = false;
   uint32_t steps = 1;
   uint64_t seed = 0;
   std::string optimizer = "sgd";

@@ -8,6 +8,7 @@
 #ifndef DUALPIPE_RUNTIME_PREDICTION_H
 #define DUALPIPE_RUNTIME_PREDICTION_H
 
+#include "dualpipe/Runtime/RankMemory.h"
 #include "dualpipe/Runtime/Simulation.h"
 
 #include <array>
@@ -91,6 +92,8 @@ struct Prediction {
   std::array<PathShare, kNumPathKinds> criticalPath;
   /// The longest, longest first; at most kMaxWaits.
   std::vector<RankWait> waits;
+  /// By rank, where the sizes of a model are known (measureMemory); empty otherwise.
+  std::vector<RankMemory> memory;
   static constexpr size_t kMaxWaits = 10;
 
   Ticks getWorstBubble() const;
