@@ -73,9 +73,8 @@ static Formula findDualPipe(const char *name, const Times &times, const Size &si
 
 std::optional<PublishedFormula> findFormula(const program::SharedInfo &shared,
                                             const SimulationCosts &costs) {
-  const bool isFree =
-      costs.ops.getTransfer() == 0 && costs.occupancy == 0 && costs.reduce == 0 && costs.step == 0;
-  if (!isFree || !shared.training || costs.pairStart != PairStart::Joint ||
+  if (!costs.isFree() || !costs.components.empty() || !costs.pairs.empty() || !shared.training ||
+      costs.pairStart != PairStart::Joint || costs.hasOffsets() ||
       !isUniform(costs.ops, shared.numStages))
     return std::nullopt;
   const Times times = getTimes(costs.ops);

@@ -105,7 +105,9 @@ void Reading::joinEnds(const std::vector<std::vector<CommandRef>> &ends) {
 
 void Reading::addCompute(uint32_t rank, uint32_t index) {
   const CommandTime &time = result.commands[rank][index];
-  runtime::addCompute(result.ranks[rank], time.start, time.end, time.end - time.start);
+  const Ticks wall = time.end - time.start, own = recording.ranks[rank][index].own;
+  runtime::addCompute(result.ranks[rank], time.start, time.end, own);
+  result.ranks[rank].contended += wall - own;
 }
 
 /// The members of a group come to its reductions in one order (D1).

@@ -172,6 +172,7 @@ void Analysis::addRank(uint32_t rank) {
   bubble.total = run.makespan - times.busy;
   bubble.warmUp = times.firstStart;
   bubble.drain = run.makespan - times.lastEnd;
+  bubble.cores = times.contended;
   Ticks free = times.firstStart;
   const std::vector<Command> &commands = program.ranks[rank].commands;
   for (uint32_t i = 0; i != commands.size(); ++i) {
@@ -186,7 +187,7 @@ void Analysis::addRank(uint32_t rank) {
     }
   }
   bubble.pairs = bubble.total - bubble.warmUp - bubble.drain - bubble.slots - bubble.reductions -
-                 bubble.getPeers();
+                 bubble.cores - bubble.getPeers();
   prediction.bubbles.push_back(std::move(bubble));
   keepLongestWaits();
 }

@@ -53,7 +53,7 @@ static std::string printCosts(const Prediction &prediction) {
   return "{" +
          join(prediction.costs.print(),
               [](const auto &cost) {
-                const bool isWord = cost.first == "start";
+                const bool isWord = cost.first == "start" || cost.first == "links";
                 return fmt::format("{}: {}", quote(cost.first),
                                    isWord ? quote(cost.second) : cost.second);
               }) +
@@ -69,9 +69,9 @@ static std::string printCauses(const RankBubble &bubble) {
     return fmt::format("{{\"rank\": {}, \"time\": {}}}", peer.first, print(peer.second));
   });
   return fmt::format("{{\"warm_up\": {}, \"drain\": {}, \"slots\": {}, \"reductions\": {}, "
-                     "\"pairs\": {}, \"peers\": {}}}",
+                     "\"pairs\": {}, \"cores\": {}, \"peers\": {}}}",
                      print(bubble.warmUp), print(bubble.drain), print(bubble.slots),
-                     print(bubble.reductions), print(bubble.pairs), peers);
+                     print(bubble.reductions), print(bubble.pairs), print(bubble.cores), peers);
 }
 
 static std::string printBubble(const Prediction &prediction) {

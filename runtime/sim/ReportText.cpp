@@ -62,9 +62,9 @@ static std::string printPeers(const RankBubble &bubble) {
 }
 
 static std::string printRanks(const Prediction &prediction) {
-  std::vector<std::vector<std::string>> rows = {{"rank", "busy", "bubble", "%", "warm-up", "drain",
-                                                 "peers", "slots", "reduce", "pairs", "activations",
-                                                 "weights", "sends", "peers by rank"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "busy", "bubble", "%", "warm-up", "drain", "peers", "slots", "reduce", "pairs",
+       "cores", "activations", "weights", "sends", "peers by rank"}};
   for (size_t rank = 0; rank != prediction.ranks.size(); ++rank) {
     const RankTimes &times = prediction.ranks[rank];
     const RankBubble &bubble = prediction.bubbles[rank];
@@ -72,7 +72,7 @@ static std::string printRanks(const Prediction &prediction) {
                     fmt::format("{:.1f}", getPercent(bubble.total, prediction.makespan)),
                     print(bubble.warmUp), print(bubble.drain), print(bubble.getPeers()),
                     print(bubble.slots), print(bubble.reductions), print(bubble.pairs),
-                    fmt::format("{}", times.peakActivations),
+                    print(bubble.cores), fmt::format("{}", times.peakActivations),
                     fmt::format("{}", times.deepestWeightQueue), fmt::format("{}", times.sends),
                     printPeers(bubble)});
   }

@@ -12,6 +12,8 @@
 
 #include "dualpipe/Runtime/Simulation.h"
 
+#include "Contention.h"
+#include "CostTables.h"
 #include "RunBook.h"
 
 #include "dualpipe/Program/Verify.h"
@@ -85,51 +87,16 @@ struct GroupState {
   Clock last;
 };
 
-/// What every function costs in every stage.
-class FunctionCosts {
-public:
-  FunctionCosts(const Costs &costs, uint32_t numStages) : numStages(numStages) {
-    for (unsigned function = 0; function != program::kNumFunctions; ++function)
-      for (uint32_t stage = 0; stage != numStages; ++stage)
-        ticks.push_back(compute(costs, Function(function), stage));
-  }
-  Ticks get(const Launch &launch) const {
-    return ticks[size_t(launch.function) * numStages + launch.stage];
-  }
-  Ticks getLongest() const {
-    return ticks.empty() ? 0 : *std::max_element(ticks.begin(), ticks.end());
-  }
-
-private:
-  static Ticks compute(const Costs &costs, Function function, uint32_t stage) {
-    switch (function) {
-    case Function::LoadInput:
-    case Function::LoadLabels:
-      return 0;
-    case Function::Forward:
-      return costs.get(OpKind::Forward, stage);
-    case Function::Backward:
-      return costs.get(OpKind::Backward, stage);
-    case Function::BackwardInput:
-      return costs.get(OpKind::BackwardInput, stage);
-    case Function::BackwardWeight:
-      return costs.get(OpKind::BackwardWeight, stage);
-    }
-    return 0;
-  }
-
-  uint32_t numStages;
-  std::vector<Ticks> ticks;
-};
-
 class Simulator {
 public:
-  Simulator(const program::Program &program, const SimulationCosts &costs, bool keepTimes);
-  Status check() const;
+  Simulator(const program::Program &program, const SimulationCosts &costs, const CostTables &tables,
+            bool keepTimes);
   Result<Simulation> run();
 
 private:
   bool separate() const { return costs.pairStart == PairStart::Separate; }
+  /// Whether results of a pair are there at different times.
+  bool byDirection() const { return separate() || costs.hasOffsets(); }
   std::optional<Direction> getDirection(uint32_t rank, uint32_t command) const;
   const Launch &getLaunch(uint32_t rank, uint32_t command) const {
     const RankProgram &own = program.ranks[rank];
@@ -138,19 +105,20 @@ private:
 
   void walk(uint32_t rank);
   bool runCommand(uint32_t rank);
-  bool runTransfer(uint32_t rank, uint32_t channel, bool isSend);
-  bool runReduction(uint32_t rank, uint32_t group);
+  bool runTransfer(uint32_t rank, const program::Transfer &transfer, bool isSend);
+  bool runReduction(uint32_t rank, const program::Reduction &reduction);
   void runLaunch(uint32_t rank, StreamState &stream);
   void runPair(uint32_t rank, StreamState &stream, uint32_t numLaunches);
   void runJointly(uint32_t rank, StreamState &stream, uint32_t numLaunches, Ticks time);
   void runSeparately(uint32_t rank, StreamState &stream, uint32_t numLaunches, Ticks time);
-  void runStep(uint32_t rank, StreamState &stream);
+  void runStep(uint32_t rank, StreamState &stream, uint32_t stage);
   void record(uint32_t rank, StreamState &stream, uint32_t event);
   void wait(uint32_t rank, StreamState &stream, uint32_t event);
   void waitByDirection(uint32_t rank, StreamState &stream, uint32_t event);
 
-  void completeTransfer(uint32_t sender, uint32_t receiver, ChannelState &channel);
-  void completeReduction(GroupState &group);
+  void completeTransfer(uint32_t sender, uint32_t receiver, ChannelState &channel,
+                        const TransferTime &time);
+  void completeReduction(GroupState &group, Ticks time);
   StreamState &getStream(uint32_t rank) {
     return states[rank].streams[program.ranks[rank].commands[states[rank].at].stream];
   }
@@ -167,7 +135,7 @@ private:
   const SimulationCosts &costs;
   const bool keepTimes;
   const bool backwardReadsActivations;
-  const FunctionCosts functionCosts;
+  const CostTables &tables;
   std::vector<RankState> states;
   std::vector<ChannelState> channels;
   std::vector<GroupState> groups;
@@ -184,11 +152,12 @@ static bool readsActivations(const program::Contract &contract) {
           kActivationSlots) != 0;
 }
 
-Simulator::Simulator(const program::Program &program, const SimulationCosts &costs, bool keepTimes)
+Simulator::Simulator(const program::Program &program, const SimulationCosts &costs,
+                     const CostTables &tables, bool keepTimes)
     : program(program), costs(costs), keepTimes(keepTimes),
-      backwardReadsActivations(readsActivations(program.shared.contract)),
-      functionCosts(costs.ops, program.shared.numStages), states(program.ranks.size()),
-      channels(program.shared.channels.size()), groups(program.shared.reduceGroups.size()) {}
+      backwardReadsActivations(readsActivations(program.shared.contract)), tables(tables),
+      states(program.ranks.size()), channels(program.shared.channels.size()),
+      groups(program.shared.reduceGroups.size()) {}
 
 /// The direction of the channel that the stream of a command serves, if any.
 std::optional<Direction> Simulator::getDirection(uint32_t rank, uint32_t command) const {
@@ -198,41 +167,6 @@ std::optional<Direction> Simulator::getDirection(uint32_t rank, uint32_t command
     return std::nullopt;
   return program.shared.channels[stream.target].kind == SlotKind::Output ? kActivations
                                                                          : kGradients;
-}
-
-//===----------------------------------------------------------------------===//
-// Checks
-//===----------------------------------------------------------------------===//
-
-static Status checkStages(const Costs &costs, uint32_t numStages) {
-  for (OpKind kind :
-       {OpKind::Forward, OpKind::Backward, OpKind::BackwardInput, OpKind::BackwardWeight}) {
-    const std::map<uint32_t, Ticks> &ofStage = costs.of(kind).ofStage;
-    if (!ofStage.empty() && ofStage.rbegin()->first >= numStages)
-      return Status::failure(fmt::format("cost '{}[{}]' names no stage, expected one below {}",
-                                         getKeyword(kind), ofStage.rbegin()->first, numStages));
-  }
-  return Status::success();
-}
-
-/// No time is later than all commands one after the other.
-Status Simulator::check() const {
-  if (program.ranks.size() != program.shared.numRanks)
-    return Status::failure(fmt::format("the program has {} of {} ranks: a simulation needs all",
-                                       program.ranks.size(), program.shared.numRanks));
-  if (Status status = checkStages(costs.ops, program.shared.numStages); !status)
-    return status;
-  uint64_t numCommands = 1;
-  for (const RankProgram &rank : program.ranks)
-    numCommands += rank.commands.size();
-  const Ticks longest =
-      std::max({functionCosts.getLongest(), costs.ops.fused.value_or(0),
-                costs.ops.getTransfer() + costs.occupancy, costs.reduce, costs.step, Ticks(1)});
-  if (uint64_t(std::numeric_limits<Ticks>::max() / 4 / longest) >= numCommands)
-    return Status::success();
-  return Status::failure(fmt::format("{} commands of up to {} are too long to simulate, expected "
-                                     "times in a larger unit",
-                                     numCommands, Costs::printTicks(longest)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,7 +181,7 @@ Result<Simulation> Simulator::run() {
     states[rank].streams.resize(own.streams.size());
     states[rank].events.resize(own.numEvents);
     states[rank].eventBy.resize(keepTimes ? own.numEvents : 0, kNone);
-    states[rank].eventResults.resize(separate() ? own.numEvents : 0);
+    states[rank].eventResults.resize(byDirection() ? own.numEvents : 0);
     if (keepTimes)
       result.commands[rank].resize(own.commands.size());
   }
@@ -286,7 +220,7 @@ bool Simulator::runCommand(uint32_t rank) {
     return true;
   case CommandOp::Send:
   case CommandOp::Recv:
-    return runTransfer(rank, own.transfers[command.arg].channel, command.op == CommandOp::Send);
+    return runTransfer(rank, own.transfers[command.arg], command.op == CommandOp::Send);
   case CommandOp::Record:
     record(rank, stream, command.arg);
     return true;
@@ -294,9 +228,9 @@ bool Simulator::runCommand(uint32_t rank) {
     wait(rank, stream, command.arg);
     return true;
   case CommandOp::Reduce:
-    return runReduction(rank, own.reductions[command.arg].group);
+    return runReduction(rank, own.reductions[command.arg]);
   case CommandOp::Step:
-    runStep(rank, stream);
+    runStep(rank, stream, command.arg);
     return true;
   case CommandOp::Group: // one stream, one channel: its transfers run one after the other
     return true;
@@ -343,10 +277,13 @@ static void finishAt(StreamState &stream, const Clock &end) {
 void Simulator::runLaunch(uint32_t rank, StreamState &stream) {
   const uint32_t index = states[rank].at;
   const Launch &launch = getLaunch(rank, index);
-  if (launch.function == Function::LoadInput || launch.function == Function::LoadLabels)
+  const Ticks time = tables.get(launch).time;
+  const bool isLoad =
+      launch.function == Function::LoadInput || launch.function == Function::LoadLabels;
+  if (isLoad && time == 0)
     return keep(rank, index, stream.done.time, stream.done.time, stream.done.by);
   const Clock start = takeWaits(stream);
-  const Ticks end = start.time + functionCosts.get(launch);
+  const Ticks end = start.time + time;
   finishAt(stream, {end, {rank, index}});
   addCompute(rank, start.time, end, end - start.time);
   count(rank, index, 1);
@@ -356,10 +293,7 @@ void Simulator::runLaunch(uint32_t rank, StreamState &stream) {
 /// The launches of a pair stand behind it.
 void Simulator::runPair(uint32_t rank, StreamState &stream, uint32_t numLaunches) {
   const uint32_t first = states[rank].at + 1;
-  Ticks time = costs.ops.fused.value_or(0);
-  if (!costs.ops.fused)
-    for (uint32_t i = 0; i != numLaunches; ++i)
-      time += functionCosts.get(getLaunch(rank, first + i));
+  const Ticks time = tables.getPair(program.ranks[rank], first, numLaunches).time;
   if (separate())
     runSeparately(rank, stream, numLaunches, time);
   else
@@ -373,6 +307,9 @@ void Simulator::runJointly(uint32_t rank, StreamState &stream, uint32_t numLaunc
   const Clock start = takeWaits(stream);
   const Ticks end = start.time + time;
   finishAt(stream, {end, {rank, index}});
+  // Never later than the pair itself.
+  stream.results[kActivations].time = start.time + std::min(time, costs.forwardDone.value_or(time));
+  stream.results[kGradients].time = start.time + std::min(time, costs.backwardDone.value_or(time));
   addCompute(rank, start.time, end, time);
   for (uint32_t i = 0; i <= numLaunches; ++i)
     keep(rank, index + i, start.time, end, start.by);
@@ -390,7 +327,7 @@ void Simulator::runSeparately(uint32_t rank, StreamState &stream, uint32_t numLa
     const Direction direction = launch.function == Function::Forward ? kActivations : kGradients;
     Clock start = stream.done;
     start.raise(stream.waits[direction]);
-    const Ticks ownEnd = start.time + functionCosts.get(launch);
+    const Ticks ownEnd = start.time + tables.get(launch).time;
     keep(rank, index + i, start.time, ownEnd, start.by);
     ends[direction].raise({ownEnd, {rank, index + i}});
     end = std::max(end, ownEnd);
@@ -406,13 +343,13 @@ void Simulator::runSeparately(uint32_t rank, StreamState &stream, uint32_t numLa
 }
 
 /// A step that takes no time waits for its reduction and delays nothing.
-void Simulator::runStep(uint32_t rank, StreamState &stream) {
+void Simulator::runStep(uint32_t rank, StreamState &stream, uint32_t stage) {
   const uint32_t index = states[rank].at;
   const Clock start = takeWaits(stream);
-  const Ticks end = start.time + costs.step;
+  const Ticks time = tables.getStep(stage), end = start.time + time;
   finishAt(stream, {end, {rank, index}});
-  if (costs.step != 0)
-    addCompute(rank, start.time, end, costs.step);
+  if (time != 0)
+    addCompute(rank, start.time, end, time);
   keep(rank, index, start.time, end, start.by);
 }
 
@@ -429,7 +366,7 @@ void Simulator::record(uint32_t rank, StreamState &stream, uint32_t event) {
   state.events[event] = stream.done.time;
   if (keepTimes)
     state.eventBy[event] = stream.done.by.command;
-  if (!separate())
+  if (!byDirection())
     return;
   std::array<Clock, kNumDirections> &results = state.eventResults[event];
   if (std::optional<Direction> direction = getDirection(rank, index))
@@ -441,7 +378,7 @@ void Simulator::record(uint32_t rank, StreamState &stream, uint32_t event) {
 void Simulator::wait(uint32_t rank, StreamState &stream, uint32_t event) {
   const RankState &state = states[rank];
   const uint32_t index = state.at;
-  if (separate())
+  if (byDirection())
     waitByDirection(rank, stream, event);
   else {
     const Clock reached{state.events[event], {rank, keepTimes ? state.eventBy[event] : kNone}};
@@ -477,27 +414,28 @@ void Simulator::waitByDirection(uint32_t rank, StreamState &stream, uint32_t eve
 //===----------------------------------------------------------------------===//
 
 /// The first end stands, the second completes the transfer for both.
-bool Simulator::runTransfer(uint32_t rank, uint32_t channel, bool isSend) {
-  ChannelState &state = channels[channel];
+bool Simulator::runTransfer(uint32_t rank, const program::Transfer &transfer, bool isSend) {
+  ChannelState &state = channels[transfer.channel];
   if (state.standing == kNone || state.standsAtSend == isSend) {
     state.standing = rank;
     state.standsAtSend = isSend;
     return false;
   }
   const uint32_t other = std::exchange(state.standing, kNone);
-  completeTransfer(isSend ? rank : other, isSend ? other : rank, state);
+  completeTransfer(isSend ? rank : other, isSend ? other : rank, state, tables.get(transfer));
   ++states[other].at;
   ready.push_back(other);
   return true;
 }
 
-void Simulator::completeTransfer(uint32_t sender, uint32_t receiver, ChannelState &channel) {
+void Simulator::completeTransfer(uint32_t sender, uint32_t receiver, ChannelState &channel,
+                                 const TransferTime &time) {
   StreamState &sends = getStream(sender), &receives = getStream(receiver);
   Clock start = sends.next;
   start.raise(receives.next);
   start.raise(channel.free);
-  const Ticks free = start.time + costs.occupancy;
-  const Ticks end = free + costs.ops.getTransfer();
+  const Ticks free = start.time + time.occupancy;
+  const Ticks end = free + time.latency;
   channel.free = {free, {sender, states[sender].at}};
   for (uint32_t rank : {sender, receiver}) {
     StreamState &stream = getStream(rank);
@@ -511,13 +449,13 @@ void Simulator::completeTransfer(uint32_t sender, uint32_t receiver, ChannelStat
   ++result.ranks[sender].sends;
 }
 
-bool Simulator::runReduction(uint32_t rank, uint32_t group) {
-  GroupState &state = groups[group];
+bool Simulator::runReduction(uint32_t rank, const program::Reduction &reduction) {
+  GroupState &state = groups[reduction.group];
   state.standing.push_back(rank);
   state.last.raise(getStream(rank).done);
-  if (state.standing.size() != program.shared.reduceGroups[group].ranks.size())
+  if (state.standing.size() != program.shared.reduceGroups[reduction.group].ranks.size())
     return false;
-  completeReduction(state);
+  completeReduction(state, tables.get(reduction));
   // The last to come goes on by itself.
   state.standing.pop_back();
   for (uint32_t other : state.standing) {
@@ -529,8 +467,8 @@ bool Simulator::runReduction(uint32_t rank, uint32_t group) {
   return true;
 }
 
-void Simulator::completeReduction(GroupState &group) {
-  const Ticks end = group.last.time + costs.reduce;
+void Simulator::completeReduction(GroupState &group, Ticks time) {
+  const Ticks end = group.last.time + time;
   for (uint32_t rank : group.standing) {
     const CommandRef self{rank, states[rank].at};
     finishAt(getStream(rank), {end, self});
@@ -540,10 +478,12 @@ void Simulator::completeReduction(GroupState &group) {
 
 Result<Simulation> simulate(const program::Program &program, const SimulationCosts &costs,
                             bool keepTimes) {
-  Simulator simulator(program, costs, keepTimes);
-  if (Status status = simulator.check(); !status)
+  const CostTables tables(program, costs);
+  if (Status status = tables.check(); !status)
     return status;
-  return simulator.run();
+  if (costs.hasContention())
+    return simulateContention(program, costs, tables, keepTimes);
+  return Simulator(program, costs, tables, keepTimes).run();
 }
 
 } // namespace dualpipe::runtime

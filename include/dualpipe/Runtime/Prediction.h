@@ -46,6 +46,7 @@ struct RankBubble {
   Ticks drain = 0;  ///< after its last op
   Ticks slots = 0;
   Ticks reductions = 0;
+  Ticks cores = 0; ///< computes took longer, for want of a core
   /// Between the ends of the members of pairs that started separately.
   Ticks pairs = 0;
   std::map<uint32_t, Ticks> peers; ///< waits for other ranks, by rank

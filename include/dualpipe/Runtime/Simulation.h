@@ -14,6 +14,8 @@
 #include "dualpipe/Support/Status.h"
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,21 +29,91 @@ enum class PairStart : uint8_t {
   Separate, ///< each when its own inputs are there; its result after its own time
 };
 
+/// What a model hands over and sums, in bytes. By stage; empty where nothing is known.
+struct TransferSizes {
+  std::vector<uint64_t> activations; ///< into a stage
+  std::vector<uint64_t> gradients;   ///< of a stage's output, back into it
+  std::vector<uint64_t> parameters;  ///< gradients of a stage that are summed over its copies
+};
+
+/// The way between two ranks.
+struct LinkCosts {
+  Ticks latency = 0;
+  /// How long a transfer of any size keeps its channel from the next one.
+  Ticks occupancy = 0;
+  /// Bytes in a unit of time, in which a transfer keeps its channel as well; 0 where
+  /// size makes no difference.
+  double bandwidth = 0;
+
+  Ticks getOccupancy(uint64_t bytes) const;
+};
+
+/// What one component of a stage costs.
+struct ComponentCost {
+  std::optional<Ticks> time;
+  /// The part of it on a core, at first; the rest follows without one. Unset: all.
+  std::optional<Ticks> cpu;
+};
+
+/// A launch without its micro-batch.
+struct FunctionKey {
+  program::Function function = program::Function::Forward;
+  uint32_t stage = 0;
+  uint32_t component = 0;
+
+  auto operator<=>(const FunctionKey &) const = default;
+};
+
 /// What the commands of a program cost. Times in ticks (Costs.h).
 struct SimulationCosts {
-  /// Computes, fused pairs and the latency of a transfer.
+  /// Computes, fused pairs and the latency of a transfer between ranks of a node.
   Costs ops;
+  /// Single components, where they do not take equal parts of their op, and parts of
+  /// computes that need a core, where that is not all.
+  std::map<FunctionKey, ComponentCost> components;
+  /// Loading the input of a first stage, the labels of a last one. Unset: no time.
+  OpCost loadInput, loadLabels;
   PairStart pairStart = PairStart::Joint;
-  /// How long a transfer keeps its channel from the next one; its data is there
-  /// after this and the latency.
-  Ticks occupancy = 0;
-  /// From the last member's coming to the end of a reduction.
-  Ticks reduce = 0;
-  /// An optimizer step of one stage.
-  Ticks step = 0;
+  /// With a joint start: when the results of a pair's forwards and backwards are
+  /// there, counted from its start. Unset: at its end.
+  std::optional<Ticks> forwardDone, backwardDone;
+  /// Pairs of certain members as a whole. The keys are sorted.
+  std::map<std::vector<FunctionKey>, Ticks> pairs;
 
-  /// Reads what `Costs::parse` reads, and of the simulation's own
-  /// "occupancy=0.2,reduce=1,step=1,start=separate".
+  /// A transfer keeps its channel for `occupancy` and its bytes over `bandwidth`; its
+  /// data is there after this and the latency.
+  Ticks occupancy = 0;
+  double bandwidth = 0;
+  /// The same between ranks of different nodes; unset as between those of one.
+  std::optional<Ticks> farLatency, farOccupancy;
+  std::optional<double> farBandwidth;
+  /// How many consecutive ranks share a node; 0 where all do.
+  uint32_t ranksPerNode = 0;
+  /// Whether all channels from one node to another share one link: transfers on it
+  /// follow each other in the order in which they could start.
+  bool sharedLinks = false;
+  /// How many cores the ranks of a node share; 0 where every rank has its own.
+  uint32_t cores = 0;
+
+  /// Bytes of every transfer and of the gradients of every stage, unless `sizes` says.
+  uint64_t bytes = 0, reduceBytes = 0;
+  TransferSizes sizes;
+
+  /// From the last member's coming to the end of a reduction. Where bytes and bandwidth
+  /// are known, the time of a ring comes on top (docs/reports.md).
+  OpCost reduce;
+  /// An optimizer step of one stage.
+  OpCost step;
+
+  /// Whether a rank waits for what other ranks do at the same time: for a core or a link.
+  bool hasContention() const { return cores != 0 || sharedLinks; }
+  bool hasOffsets() const { return forwardDone || backwardDone; }
+  LinkCosts getNear() const { return {ops.getTransfer(), occupancy, bandwidth}; }
+  LinkCosts getFar() const;
+  /// Whether nothing but computes takes time.
+  bool isFree() const;
+
+  /// Reads what `Costs::parse` reads, and what else docs/reports.md names.
   static Result<SimulationCosts> parse(std::string_view text);
   /// Takes over what `given`, as `parse` reads it, states. A time that is derived
   /// unless it is given is forgotten with what it is derived from: `bwd` with either
@@ -80,6 +152,7 @@ struct CommandTime {
 /// What a rank did in a step.
 struct RankTimes {
   Ticks busy = 0;       ///< computing
+  Ticks contended = 0;  ///< longer than that, for want of a core
   Ticks firstStart = 0; ///< of its computes
   Ticks lastEnd = 0;
   uint64_t sends = 0;
@@ -98,10 +171,12 @@ struct Simulation {
 };
 
 /// Runs one step of `program`, which must hold all its ranks and be verified
-/// (Verify.h). Takes time linear in the commands. Memory beyond the program: 8 bytes
-/// an event (24 with pairs that start separately), and 24 bytes a command with
-/// `keepTimes`. Fails where a cost names no stage, where times could leave the
-/// range of ticks, where ranks are missing, and where the program cannot finish.
+/// (Verify.h). Takes time linear in the commands; with contention for cores or links,
+/// by the logarithm of the ranks longer. Memory beyond the program: 8 bytes
+/// an event (24 with results of pairs at different times), 24 bytes a command with
+/// `keepTimes`, and 4 a command with contention. Fails where a cost names no stage,
+/// where times could leave the range of ticks, where ranks are missing, where costs do
+/// not go together, and where the program cannot finish.
 Result<Simulation> simulate(const program::Program &program, const SimulationCosts &costs,
                             bool keepTimes = false);
 
