@@ -11,6 +11,8 @@ namespace dualpipe::models {
 const dp_model_api *getMlp();
 /// Does nothing: for measuring the runtime itself.
 const dp_model_api *getNoop();
+/// Waits given times: for holding predictions against runs.
+const dp_model_api *getWait();
 
 } // namespace dualpipe::models
 

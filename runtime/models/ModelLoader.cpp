@@ -100,7 +100,8 @@ Result<std::pair<std::string, std::string>> parseSetting(const std::string &text
 }
 
 const std::vector<const dp_model_api *> &getBuiltinModels() {
-  static const std::vector<const dp_model_api *> builtin = {models::getMlp(), models::getNoop()};
+  static const std::vector<const dp_model_api *> builtin = {models::getMlp(), models::getNoop(),
+                                                            models::getWait()};
   return builtin;
 }
 

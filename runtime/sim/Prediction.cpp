@@ -107,7 +107,6 @@ private:
   RankWait classify(CommandRef waiting, Ticks free) const;
   void addWait(RankBubble &bubble, const RankWait &wait);
   std::optional<CommandRef> findLast() const;
-  PathKind getPathKind(CommandRef ref) const;
 
   const program::Program &program;
   const Simulation &run;
@@ -214,8 +213,8 @@ std::optional<CommandRef> Analysis::findLast() const {
   return std::nullopt;
 }
 
-PathKind Analysis::getPathKind(CommandRef ref) const {
-  const Command &command = getCommand(ref);
+PathKind getPathKind(const program::Program &program, CommandRef ref) {
+  const Command &command = program.ranks[ref.rank].commands[ref.command];
   switch (command.op) {
   case CommandOp::Pair:
     return PathKind::Pair;
@@ -247,7 +246,7 @@ void Analysis::addCriticalPath() {
   std::optional<CommandRef> last = findLast();
   Ticks until = run.makespan;
   for (CommandRef at = last.value_or(CommandRef()); !at.isNone(); at = getTime(at).after) {
-    PathShare &share = prediction.criticalPath[size_t(getPathKind(at))];
+    PathShare &share = prediction.criticalPath[size_t(getPathKind(program, at))];
     ++share.commands;
     share.time += until - getTime(at).start;
     until = getTime(at).start;

@@ -74,6 +74,13 @@ static std::string printCauses(const RankBubble &bubble) {
                      print(bubble.reductions), print(bubble.pairs), print(bubble.cores), peers);
 }
 
+/// The three forms of fused pairs.
+static const char *getPairForm(const SimulationCosts &costs) {
+  if (costs.pairStart == PairStart::Separate)
+    return "separate";
+  return costs.hasOffsets() ? "joint, results apart" : "joint";
+}
+
 static std::string printBubble(const Prediction &prediction) {
   const double makespan = double(prediction.makespan);
   const auto time = [](const RankBubble &bubble) { return print(bubble.total); };
@@ -154,7 +161,7 @@ std::string printJson(const Prediction &prediction, const program::Program &prog
   add("stages", fmt::format("{}", prediction.numStages));
   add("microbatches", fmt::format("{}", prediction.numMicrobatches));
   add("costs", printCosts(prediction));
-  add("pair_start", prediction.costs.pairStart == PairStart::Joint ? "\"joint\"" : "\"separate\"");
+  add("pair_start", quote(getPairForm(prediction.costs)));
   add("makespan", print(prediction.makespan));
   add("ideal", print(prediction.ideal));
   add("bubble", printBubble(prediction));

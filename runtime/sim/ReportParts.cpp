@@ -2,6 +2,8 @@
 
 #include "ReportParts.h"
 
+#include <fmt/format.h>
+
 namespace dualpipe::runtime {
 
 using program::Command;
@@ -58,15 +60,27 @@ WaitingOp findWaitingOp(const program::Program &program, CommandRef ref) {
   return {};
 }
 
+static std::string describePairStart(const SimulationCosts &costs) {
+  if (costs.pairStart == PairStart::Separate)
+    return "separate, each member starts when its own inputs are there, and its result is there "
+           "after its own time";
+  const std::string start = "joint, they start when the inputs of all members are there, and ";
+  if (!costs.hasOffsets())
+    return start + "all results are there at the end";
+  const auto describe = [](std::optional<Ticks> ticks) {
+    return ticks ? Costs::printTicks(*ticks) + " after that" : "at the end";
+  };
+  return start + fmt::format("forwards have their results {}, backwards {}",
+                             describe(costs.forwardDone), describe(costs.backwardDone));
+}
+
 std::string describeAssumptions(const Prediction &prediction) {
   if (!prediction.hasPairs)
     return "";
-  std::string text = prediction.costs.pairStart == PairStart::Joint
-                         ? "fused pairs: joint, they start when the inputs of all members are "
-                           "there, and all results are there at the end"
-                         : "fused pairs: separate, each member starts when its own inputs are "
-                           "there, and its result is there after its own time";
-  return text + (prediction.costs.ops.fused ? "\n" : "; a pair takes the sum of its members\n");
+  const SimulationCosts &costs = prediction.costs;
+  const bool isGiven = costs.ops.fused || !costs.pairs.empty();
+  return "fused pairs: " + describePairStart(costs) +
+         (isGiven ? "\n" : "; a pair takes the sum of its members\n");
 }
 
 } // namespace dualpipe::runtime

@@ -20,6 +20,38 @@ static double getPercent(Ticks part, Ticks whole) {
 // Head
 //===----------------------------------------------------------------------===//
 
+using PrintedCosts = std::vector<std::pair<std::string, std::string>>;
+
+/// More than so many costs of single stages are told as a range.
+static constexpr size_t kMaxStages = 8;
+
+static std::string getBase(const std::string &name) { return name.substr(0, name.find('[')); }
+
+/// "fwd[0] 1, fwd[1] 3, ..." becomes "fwd 1 to 3 by stage".
+static PrintedCosts summarizeCosts(const PrintedCosts &costs) {
+  PrintedCosts summary;
+  for (size_t first = 0; first != costs.size();) {
+    size_t end = first + 1;
+    while (end != costs.size() && costs[first].first != getBase(costs[first].first) &&
+           getBase(costs[end].first) == getBase(costs[first].first))
+      ++end;
+    if (end - first <= kMaxStages) {
+      summary.insert(summary.end(), costs.begin() + ptrdiff_t(first),
+                     costs.begin() + ptrdiff_t(end));
+    } else {
+      const auto isLess = [](const auto &a, const auto &b) {
+        return Costs::parseTicks(a.second).value_or(0) < Costs::parseTicks(b.second).value_or(0);
+      };
+      const auto [least, most] = std::minmax_element(costs.begin() + ptrdiff_t(first),
+                                                     costs.begin() + ptrdiff_t(end), isLess);
+      summary.emplace_back(getBase(costs[first].first),
+                           fmt::format("{} to {} by stage", least->second, most->second));
+    }
+    first = end;
+  }
+  return summary;
+}
+
 static std::string printHead(const Prediction &prediction) {
   std::string text =
       fmt::format("{}: {} ranks, {} stages, {} micro-batches", prediction.schedule,
@@ -28,7 +60,7 @@ static std::string printHead(const Prediction &prediction) {
     text += fmt::format(", {} = {}", name, value);
   text += "\ncosts: ";
   const char *separator = "";
-  for (const auto &[name, value] : prediction.costs.print()) {
+  for (const auto &[name, value] : summarizeCosts(prediction.costs.print())) {
     text += fmt::format("{}{} {}", separator, name, value);
     separator = ", ";
   }
@@ -61,10 +93,12 @@ static std::string printPeers(const RankBubble &bubble) {
   return text;
 }
 
+static bool sharesCores(const Prediction &prediction) { return prediction.costs.cores != 0; }
+
 static std::string printRanks(const Prediction &prediction) {
-  std::vector<std::vector<std::string>> rows = {
-      {"rank", "busy", "bubble", "%", "warm-up", "drain", "peers", "slots", "reduce", "pairs",
-       "cores", "activations", "weights", "sends", "peers by rank"}};
+  std::vector<std::vector<std::string>> rows = {{"rank", "busy", "bubble", "%", "warm-up", "drain",
+                                                 "peers", "slots", "reduce", "pairs", "activations",
+                                                 "weights", "sends", "peers by rank"}};
   for (size_t rank = 0; rank != prediction.ranks.size(); ++rank) {
     const RankTimes &times = prediction.ranks[rank];
     const RankBubble &bubble = prediction.bubbles[rank];
@@ -72,10 +106,17 @@ static std::string printRanks(const Prediction &prediction) {
                     fmt::format("{:.1f}", getPercent(bubble.total, prediction.makespan)),
                     print(bubble.warmUp), print(bubble.drain), print(bubble.getPeers()),
                     print(bubble.slots), print(bubble.reductions), print(bubble.pairs),
-                    print(bubble.cores), fmt::format("{}", times.peakActivations),
+                    fmt::format("{}", times.peakActivations),
                     fmt::format("{}", times.deepestWeightQueue), fmt::format("{}", times.sends),
                     printPeers(bubble)});
   }
+  if (!sharesCores(prediction))
+    return printTable(rows);
+  constexpr ptrdiff_t kBehindPairs = 10;
+  rows[0].insert(rows[0].begin() + kBehindPairs, "cores");
+  for (size_t rank = 0; rank != prediction.ranks.size(); ++rank)
+    rows[rank + 1].insert(rows[rank + 1].begin() + kBehindPairs,
+                          print(prediction.bubbles[rank].cores));
   return printTable(rows);
 }
 

@@ -26,6 +26,9 @@ struct Options {
   double timeoutSeconds = 120;
   std::optional<uint64_t> jitterSeed;
   std::optional<uint64_t> shuffleSeed;
+  std::string trace;   ///< a file, or empty
+  std::string profile; ///< a file, or empty
+  bool explain = false;
   bool check = false;
   bool json = false;
   bool dump = false;

@@ -66,6 +66,8 @@ struct PublishedFormula {
 enum class PathKind : uint8_t { Fwd, Bwd, BwdInput, BwdWeight, Pair, Transfer, Reduce, Step };
 inline constexpr unsigned kNumPathKinds = 8;
 const char *getName(PathKind kind);
+/// What a command counts as; loads count as forwards, what takes no time as a transfer.
+PathKind getPathKind(const program::Program &program, CommandRef ref);
 
 struct PathShare {
   uint64_t commands = 0;

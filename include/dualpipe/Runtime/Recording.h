@@ -24,6 +24,8 @@ struct CommandSpan {
   /// Of a compute: its time without that in which its thread could have run but had
   /// no core, and the time on a core.
   int64_t own = 0, cpu = 0;
+  /// How long its thread had no core when it could have gone on to it.
+  int64_t queued = 0;
 };
 
 /// One step of all ranks, which began it together.
@@ -35,9 +37,10 @@ struct StepRecording {
 
 /// Where a compute thread stands.
 struct ThreadClock {
-  int64_t wall = 0;  ///< of the steady clock
-  int64_t cpu = 0;   ///< on a core
-  int64_t delay = 0; ///< ready, but without a core
+  int64_t wall = 0;   ///< of the steady clock
+  int64_t cpu = 0;    ///< on a core
+  int64_t delay = 0;  ///< ready, but without a core
+  int64_t queued = 0; ///< that since the last look
 };
 
 /// Takes the times of one rank. A compute is recorded by the rank's thread, a
@@ -62,10 +65,10 @@ public:
   void recordCompute(uint32_t command, const ThreadClock &begin, const ThreadClock &end) {
     const int64_t wall = end.wall - begin.wall, delay = end.delay - begin.delay;
     spans[command] = {begin.wall - stepBegin, end.wall - stepBegin, delay < wall ? wall - delay : 0,
-                      end.cpu - begin.cpu};
+                      end.cpu - begin.cpu, begin.queued};
   }
   void recordTransfer(uint32_t command, int64_t begin, int64_t end) {
-    spans[command] = {begin - stepBegin, end - stepBegin, 0, 0};
+    spans[command] = {begin - stepBegin, end - stepBegin, 0, 0, 0};
   }
   /// The times of the step; the next one begins with none.
   std::vector<CommandSpan> takeStep() {
@@ -75,6 +78,7 @@ public:
 private:
   std::vector<CommandSpan> spans;
   int64_t stepBegin = 0;
+  int64_t lastDelay = 0;         ///< of the rank's thread when it was last looked at
   int schedulerFile = kUnopened; ///< the system's account of the rank's thread
   static constexpr int kUnopened = -2;
 };

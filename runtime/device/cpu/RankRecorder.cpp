@@ -36,7 +36,9 @@ ThreadClock RankRecorder::getThreadClock() {
     schedulerFile = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
   timespec cpu{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  return {getTime(), int64_t(cpu.tv_sec) * 1'000'000'000 + cpu.tv_nsec, readDelay(schedulerFile)};
+  const int64_t delay = readDelay(schedulerFile);
+  const int64_t queued = delay - std::exchange(lastDelay, delay);
+  return {getTime(), int64_t(cpu.tv_sec) * 1'000'000'000 + cpu.tv_nsec, delay, queued};
 }
 
 } // namespace dualpipe::runtime

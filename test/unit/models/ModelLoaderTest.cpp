@@ -18,12 +18,14 @@ const std::string kPlugins = DUALPIPE_TEST_PLUGINS;
 TEST(ModelLoader, KnowsTheBuiltinModels) {
   EXPECT_EQ(makeModel("mlp", {}, 2).getName(), "mlp");
   EXPECT_EQ(makeModel("noop", {}, 2).getName(), "noop");
-  EXPECT_EQ(getCreateError("mpl", {}, 2),
-            "unknown model 'mpl' (did you mean 'mlp'?); the models are mlp, noop, and a plug-in is "
-            "named by its path");
-  EXPECT_EQ(getCreateError("transformer", {}, 2),
-            "unknown model 'transformer'; the models are mlp, noop, and a plug-in is named by its "
-            "path");
+  EXPECT_EQ(
+      getCreateError("mpl", {}, 2),
+      "unknown model 'mpl' (did you mean 'mlp'?); the models are mlp, noop, wait, and a plug-in is "
+      "named by its path");
+  EXPECT_EQ(
+      getCreateError("transformer", {}, 2),
+      "unknown model 'transformer'; the models are mlp, noop, wait, and a plug-in is named by its "
+      "path");
   EXPECT_EQ(getCreateError("mlp", {}, 0), "model 'mlp': expected at least one stage, got 0");
 }
 
