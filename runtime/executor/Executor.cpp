@@ -21,6 +21,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts &parts) {
   std::unique_ptr<Executor> executor(new Executor(parts));
   if (Status status = executor->allocateSlots(); !status.ok())
     return status;
+  if (Status status = executor->allocateOnDevice(); !status.ok())
+    return status;
   if (Status status = executor->allocateCalls(); !status.ok())
     return status;
   executor->resolveCopies();
@@ -54,6 +56,25 @@ Status Executor::allocateSlots() {
   return Status::success();
 }
 
+/// A device with memory of its own finds there what changes from step to step, and leaves losses.
+Status Executor::allocateOnDevice() {
+  for (const Launch &launch : parts.rank->launches)
+    if (launch.function == program::Function::Forward && (launch.flags & program::kLastStage))
+      lossMicrobatches.push_back(launch.microbatch);
+  deviceState = &stepState;
+  if (!hasOwnMemory())
+    return Status::success();
+  Result<void *> state = parts.device->allocate(sizeof(dp_step_state));
+  if (!state.ok())
+    return state.getStatus();
+  Result<void *> written = parts.device->allocate(parts.shared->numMicrobatches * sizeof(double));
+  if (!written.ok())
+    return written.getStatus();
+  deviceState = static_cast<dp_step_state *>(*state);
+  deviceLosses = static_cast<double *>(*written);
+  return Status::success();
+}
+
 /// A fused function gets its members' calls at once: each has scratch memory of its own.
 Status Executor::allocateCalls() {
   uint32_t numCalls = 1;
@@ -71,7 +92,8 @@ Status Executor::allocateCalls() {
     return workspace.getStatus();
   for (uint32_t i = 0; i != numCalls; ++i) {
     void *own = bytes == 0 ? nullptr : static_cast<std::byte *>(*workspace) + bytes * i;
-    calls.push_back(std::make_unique<StageCall>(*parts.model, stepState, own, bytes));
+    calls.push_back(std::make_unique<StageCall>(*parts.model, *deviceState, own, bytes));
+    calls.back()->get().device = parts.device->getPlace();
     callPointers.push_back(calls.back().get());
   }
   functions.resize(numCalls);
@@ -99,19 +121,55 @@ void Executor::resolveCopies() {
 }
 
 bool Executor::runStep(const dp_step_state &state, double *stepLosses) {
-  return issueStep(state, stepLosses) && parts.device->synchronize();
+  return issueStep(state, stepLosses) && finishStep();
+}
+
+bool Executor::finishStep() {
+  if (!parts.device->synchronize())
+    return false;
+  Status status = hasOwnMemory() ? fetchLosses() : Status::success();
+  parts.device->endStep();
+  return status.ok() || fail(std::move(status));
+}
+
+/// Micro-batches that end on other ranks have their losses from there.
+Status Executor::fetchLosses() {
+  if (lossMicrobatches.empty())
+    return Status::success();
+  std::vector<double> all(parts.shared->numMicrobatches);
+  if (Status status = parts.device->download(all.data(), deviceLosses, all.size() * sizeof(double));
+      !status.ok())
+    return status;
+  for (const uint32_t microbatch : lossMicrobatches)
+    losses[microbatch] = all[microbatch];
+  return Status::success();
+}
+
+bool Executor::fail(Status status) {
+  parts.failures->fail(std::move(status));
+  return false;
+}
+
+Status Executor::beginStep(const dp_step_state &state, double *stepLosses) {
+  stepState = state;
+  losses = stepLosses;
+  if (Status status = parts.device->beginStep(); !status.ok())
+    return status;
+  if (!hasOwnMemory()) {
+    deviceLosses = losses;
+    return Status::success();
+  }
+  return parts.device->upload(const_cast<dp_step_state *>(deviceState), &stepState,
+                              sizeof stepState);
 }
 
 bool Executor::issueStep(const dp_step_state &state, double *stepLosses) {
-  stepState = state;
-  losses = stepLosses;
-  parts.device->beginStep();
+  if (Status status = beginStep(state, stepLosses); !status.ok())
+    return fail(std::move(status));
   const std::vector<Command> &commands = parts.rank->commands;
   for (uint32_t i = 0; i != commands.size(); ++i) {
-    if (Status status = issue(i); !status.ok()) {
-      parts.failures->fail(std::move(status));
-      return false;
-    }
+    if (Status status = issue(i); !status.ok())
+      return fail(std::move(status));
     if (commands[i].op == CommandOp::Pair)
       i += commands[i].arg; // its launches run with it
   }
@@ -184,6 +242,9 @@ Status Executor::runLaunch(uint32_t index) {
 
 Status Executor::run(uint32_t index) {
   const Command &command = parts.rank->commands[index];
+  void *stream = parts.device->getNativeStream(command.stream);
+  for (StageCall *call : callPointers)
+    call->get().stream = stream;
   if (command.op == CommandOp::Pair)
     return runPair(index + 1, command.arg);
   if (command.op == CommandOp::Step)
@@ -214,7 +275,7 @@ StageCall &Executor::prepare(uint32_t index, uint32_t member) {
     if (launch.slots[kind] != kNone)
       call.bind(SlotKind(kind), slots[launch.slots[kind]]);
   if (launch.function == program::Function::Forward && (launch.flags & program::kLastStage))
-    call.setLoss(&losses[launch.microbatch]);
+    call.setLoss(&deviceLosses[launch.microbatch]);
   return call;
 }
 

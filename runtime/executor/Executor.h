@@ -38,8 +38,9 @@ public:
   /// Runs all commands once. The forwards of last stages write losses[microbatch].
   /// False after a failure, which the sink has then.
   bool runStep(const dp_step_state &state, double *losses);
-  /// The first half of it: issues all commands. The device's `synchronize` is the other.
+  /// The two halves of it: issues all commands; waits for them.
   bool issueStep(const dp_step_state &state, double *losses);
+  bool finishStep();
 
   /// Bytes of the slots and of the scratch memory.
   size_t getSlotBytes() const { return slotBytes; }
@@ -52,6 +53,10 @@ private:
 
   Status allocateSlots();
   Status allocateCalls();
+  Status allocateOnDevice();
+  Status beginStep(const dp_step_state &state, double *losses);
+  Status fetchLosses();
+  bool fail(Status status);
   void resolveCopies();
   StageCopy *findCopy(uint32_t stage) const;
   Status issue(uint32_t index);
@@ -61,6 +66,7 @@ private:
   Status runLaunch(uint32_t index);
   Status runPair(uint32_t first, uint32_t count);
   StageCall &prepare(uint32_t index, uint32_t member);
+  bool hasOwnMemory() const { return parts.device->getPlace().device_type != kDLCPU; }
   const program::Launch &getLaunch(uint32_t index) const {
     return parts.rank->launches[parts.rank->commands[index].arg];
   }
@@ -68,7 +74,12 @@ private:
 
   ExecutorParts parts;
   dp_step_state stepState{};
-  double *losses = nullptr;
+  double *losses = nullptr; ///< of the host
+  /// Where stage functions read the step's state and write losses: the two above, or their likes in
+  /// memory of a device that has its own.
+  const dp_step_state *deviceState = nullptr;
+  double *deviceLosses = nullptr;
+  std::vector<uint32_t> lossMicrobatches; ///< whose loss this rank writes
   std::vector<std::byte *> slots;
   std::vector<StageCopy *> copies; ///< by command; null where a command has none
   size_t slotBytes = 0;

@@ -122,7 +122,7 @@ Status ShuffledRun::runStep(uint32_t step) {
     if (!rank.executor->issueStep({step, options.seed, options.learningRate}, losses))
       return describeFailure();
   for (Rank &rank : ranks)
-    if (!rank.ends.device->synchronize())
+    if (!rank.executor->finishStep())
       return describeFailure();
   const double sum = std::accumulate(losses, losses + result.numMicrobatches, 0.0);
   const std::chrono::duration<double> time = Clock::now() - start;

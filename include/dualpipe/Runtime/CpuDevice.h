@@ -42,7 +42,7 @@ public:
   ~CpuDevice() override;
 
   Result<void *> allocate(size_t bytes) override;
-  void beginStep() override;
+  Status beginStep() override;
   Status launch(uint32_t stream, uint32_t command, LaunchFunction function, void *context) override;
   Status record(uint32_t stream, uint32_t command, uint32_t event) override;
   Status wait(uint32_t stream, uint32_t command, uint32_t event) override;

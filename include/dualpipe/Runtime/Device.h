@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace dualpipe::runtime {
@@ -47,8 +48,22 @@ public:
   /// device. Fails where memory runs out. 0 bytes give null.
   virtual Result<void *> allocate(size_t bytes) = 0;
 
+  /// Where the memory of `allocate` is.
+  virtual DLDevice getPlace() const { return {kDLCPU, 0}; }
+  /// What a stage function on a stream gets as `dp_call::stream`.
+  virtual void *getNativeStream(uint32_t stream) const {
+    (void)stream;
+    return nullptr;
+  }
+  /// Copies between memory of the host and memory of the device, and waits for it. From the thread
+  /// that prepares or follows up a run, or from the rank's own.
+  virtual Status upload(void *to, const void *from, size_t bytes) { return copy(to, from, bytes); }
+  virtual Status download(void *to, const void *from, size_t bytes) {
+    return copy(to, from, bytes);
+  }
+
   /// Starts a step: all streams are empty, all events pending.
-  virtual void beginStep() = 0;
+  virtual Status beginStep() = 0;
   /// A function of the host or the device that runs when its stream comes to it.
   using LaunchFunction = Status (*)(void *context, uint32_t command);
   virtual Status launch(uint32_t stream, uint32_t command, LaunchFunction function,
@@ -58,10 +73,20 @@ public:
   /// Waits until all that was issued in this step has finished. False after a
   /// failure, which the sink has then; the device cannot be used again.
   virtual bool synchronize() = 0;
+  /// The thread is through with the step, and with what it copied after it.
+  virtual void endStep() {}
 
   /// Makes a running or later `synchronize` return false soon. From any thread.
   virtual void abort() = 0;
   virtual DevicePosition getPosition() const = 0;
+
+private:
+  /// Where the device's memory is the host's.
+  static Status copy(void *to, const void *from, size_t bytes) {
+    if (bytes != 0)
+      std::memcpy(to, from, bytes);
+    return Status::success();
+  }
 };
 
 } // namespace dualpipe::runtime

@@ -87,7 +87,7 @@ Result<void *> CpuDevice::allocate(size_t bytes) {
   return state->memory.back().data();
 }
 
-void CpuDevice::beginStep() {
+Status CpuDevice::beginStep() {
   for (Event &event : state->events)
     event.reset();
   uint32_t numStreams = 0;
@@ -98,6 +98,7 @@ void CpuDevice::beginStep() {
     }
   state->openStreams.store(numStreams, std::memory_order_relaxed);
   state->compute.clear();
+  return Status::success();
 }
 
 void CpuDevice::issue(uint32_t stream, const Operation &operation) {

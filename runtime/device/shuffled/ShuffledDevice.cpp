@@ -21,7 +21,7 @@ public:
       : hub(hub), rank(rank), firstStream(firstStream), lastRecord(rank.numEvents, kNever) {}
 
   Result<void *> allocate(size_t bytes) override;
-  void beginStep() override;
+  Status beginStep() override;
   Status launch(uint32_t stream, uint32_t command, LaunchFunction function, void *context) override;
   Status record(uint32_t stream, uint32_t command, uint32_t event) override;
   Status wait(uint32_t stream, uint32_t command, uint32_t event) override;
@@ -49,7 +49,10 @@ Result<void *> ShuffledDevice::allocate(size_t bytes) {
   return memory.back().data();
 }
 
-void ShuffledDevice::beginStep() { std::fill(lastRecord.begin(), lastRecord.end(), kNever); }
+Status ShuffledDevice::beginStep() {
+  std::fill(lastRecord.begin(), lastRecord.end(), kNever);
+  return Status::success();
+}
 
 /// The members of a pair come one by one, in an order of their own.
 Status ShuffledDevice::launch(uint32_t stream, uint32_t command, LaunchFunction function,
