@@ -4,19 +4,14 @@
 
 #include "dualpipe/Runtime/Numerics.h"
 #include "runtime/device/cpu/CpuStream.h"
+#include "runtime/transport/ChannelSequences.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
-#include <optional>
 
 namespace dualpipe::runtime {
-
-using program::CommandOp;
 
 namespace {
 
@@ -35,16 +30,6 @@ struct LocalReduction {
   std::atomic<uint32_t> arrived{0};
 };
 
-/// The sequence of a channel as one end has it.
-struct Sequence {
-  uint64_t numTransfers = 0;
-  uint64_t digest = program::kDigestSeed;
-
-  bool operator==(const Sequence &other) const {
-    return numTransfers == other.numTransfers && digest == other.digest;
-  }
-};
-
 /// One member's place in a reduction.
 struct MemberEnd {
   LocalReduction *reduction = nullptr;
@@ -55,17 +40,15 @@ struct MemberEnd {
 
 struct LocalHub::State {
   explicit State(const program::SharedInfo &shared)
-      : shared(shared), channels(shared.channels.size()), sequences(shared.channels.size()) {
+      : shared(shared), channels(shared.channels.size()), sequences(shared) {
     for (const program::ReduceGroup &group : shared.reduceGroups)
       reductions.emplace_back(group.ranks.size());
   }
 
-  Status agree(uint32_t channel, const Sequence &sequence);
-
   const program::SharedInfo &shared;
   std::vector<LocalChannel> channels;
   std::deque<LocalReduction> reductions;
-  std::vector<std::optional<Sequence>> sequences; ///< by channel, of the end that came first
+  ChannelSequences sequences;
 };
 
 /// Tensors without bytes have no memory.
@@ -180,53 +163,16 @@ private:
 LocalHub::LocalHub(const program::SharedInfo &shared) : state(std::make_unique<State>(shared)) {}
 LocalHub::~LocalHub() = default;
 
-/// Two ends with different sequences would hand over the wrong tensors without any error.
-Status LocalHub::State::agree(uint32_t channel, const Sequence &sequence) {
-  std::optional<Sequence> &known = sequences[channel];
-  if (!known)
-    known = sequence;
-  if (*known == sequence)
-    return Status::success();
-  return Status::failure(fmt::format(
-      "the two ends of the channel from rank {} to rank {} have different sequences: {} transfers "
-      "with digest {:016x}, and {} with {:016x}; compile all ranks together",
-      shared.channels[channel].source, shared.channels[channel].destination, known->numTransfers,
-      known->digest, sequence.numTransfers, sequence.digest));
-}
-
-/// The sequences of the rank's channels as its own commands have them.
-static std::map<uint32_t, Sequence> listSequences(const program::RankProgram &rank) {
-  std::map<uint32_t, Sequence> sequences;
-  for (const program::Command &command : rank.commands) {
-    if (command.op != CommandOp::Send && command.op != CommandOp::Recv)
-      continue;
-    const program::Transfer &transfer = rank.transfers[command.arg];
-    Sequence &sequence = sequences[transfer.channel];
-    ++sequence.numTransfers;
-    sequence.digest = program::extendDigest(sequence.digest, transfer.stage, transfer.microbatch);
-  }
-  return sequences;
-}
-
 Result<std::unique_ptr<Transport>> LocalHub::connect(const program::RankProgram &rank,
                                                      CpuDevice &device) {
   const program::SharedInfo &shared = state->shared;
-  std::map<uint32_t, Sequence> sequences = listSequences(rank);
-  for (uint32_t i = 0; i != shared.channels.size(); ++i) {
-    const program::Channel &channel = shared.channels[i];
-    if (channel.source != rank.rank && channel.destination != rank.rank)
-      continue;
-    if (Status status = state->agree(i, sequences[i]); !status.ok())
-      return status;
-  }
-
+  if (Status status = state->sequences.add(rank); !status.ok())
+    return status;
   std::map<uint32_t, MemberEnd> ends;
-  for (uint32_t group = 0; group != shared.reduceGroups.size(); ++group) {
-    const std::vector<uint32_t> &ranks = shared.reduceGroups[group].ranks; // ascending
-    const auto member = std::lower_bound(ranks.begin(), ranks.end(), rank.rank);
-    if (member != ranks.end() && *member == rank.rank)
-      ends[group] = {&state->reductions[group], uint32_t(member - ranks.begin())};
-  }
+  for (uint32_t group = 0; group != shared.reduceGroups.size(); ++group)
+    if (const uint32_t member = findMember(shared.reduceGroups[group], rank.rank);
+        member != program::kNone)
+      ends[group] = {&state->reductions[group], member};
   return std::unique_ptr<Transport>(
       std::make_unique<LocalTransport>(state->channels, std::move(ends), device));
 }

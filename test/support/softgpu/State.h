@@ -1,0 +1,287 @@
+//===- State.h - what GPUs made of software consist of -------------------------===//
+
+#ifndef DUALPIPE_TEST_SUPPORT_SOFTGPU_STATE_H
+#define DUALPIPE_TEST_SUPPORT_SOFTGPU_STATE_H
+
+#include "Clock.h"
+#include "Shadow.h"
+#include "SoftGpu.h"
+
+#include "runtime/models/CounterRandom.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace dualpipe::test::softgpu {
+
+using namespace runtime::cuda;
+
+struct SoftStream;
+struct SoftComm;
+struct Clique;
+
+/// A sequence of numbers that is the same on every machine (SplitMix64).
+class Dice {
+public:
+  explicit Dice(uint64_t seed) : state(seed) {}
+  uint64_t draw() { return models::mixBits(state += models::kGoldenGamma); }
+  size_t below(size_t count) { return draw() % count; }
+
+private:
+  uint64_t state;
+};
+
+/// One record of an event.
+struct Record {
+  bool done = false;
+  Clock clock;
+  uint64_t time = 0; ///< operations that had run
+};
+
+struct SoftEvent {
+  std::shared_ptr<Record> last; ///< in host order
+  bool timing = false;
+  /// While a stream is captured: the node that the event stands for.
+  std::shared_ptr<struct CaptureNode> captured;
+};
+
+enum class PartKind { Send, Recv, AllGather, AllReduce };
+
+/// One call of NCCL inside a group.
+struct Part {
+  PartKind kind;
+  int peer = 0; ///< of a send or receive
+  const void *from = nullptr;
+  void *to = nullptr;
+  size_t count = 0;
+  NcclType type = NcclType::Int8;
+  SoftStream *stream = nullptr;
+  uint64_t number = 0; ///< among those with the same peer and direction, or among collectives
+  bool eager = false;
+  bool done = false;
+};
+
+/// What a group does on one communicator: one operation of one stream.
+struct NcclTask {
+  SoftComm *comm = nullptr;
+  SoftStream *stream = nullptr;
+  std::vector<Part> parts;
+  bool started = false;
+  bool cancelled = false;
+  Clock clock; ///< once started
+  std::shared_ptr<const std::string> name;
+
+  bool isDone() const {
+    for (const Part &part : parts)
+      if (!part.done)
+        return false;
+    return true;
+  }
+};
+
+/// Data of a send that has ended before its receive was there.
+struct InFlight {
+  std::vector<unsigned char> data;
+  Clock clock;
+};
+
+/// A communicator as all its ranks share it.
+struct Clique {
+  size_t number = 0;
+  std::vector<SoftComm *> members; ///< null until they come, and once they have gone
+  int numJoined = 0;
+  bool refused = false; ///< two ranks on one GPU
+  /// By (source, destination): sent and not received, by number.
+  std::map<std::pair<int, int>, std::map<uint64_t, InFlight>> inFlight;
+};
+
+struct SoftComm {
+  std::shared_ptr<Clique> clique;
+  int rank = 0;
+  int gpu = 0;
+  std::deque<std::shared_ptr<NcclTask>> order; ///< in host order
+  std::map<int, uint64_t> numSends, numRecvs;  ///< by peer
+  uint64_t numCollectives = 0;
+  uint32_t inProgress = 0;
+  NcclStatus error = NcclStatus::Success;
+  bool aborted = false;
+};
+
+enum class OpKind { Work, Record, Wait, Nccl };
+
+/// What stands in a stream.
+struct Op {
+  OpKind kind = OpKind::Work;
+  std::shared_ptr<const std::string> name;
+  std::function<void()> run;      ///< Work
+  std::vector<SoftUse> uses;      ///< Work
+  std::shared_ptr<Record> record; ///< Record and Wait; null in a wait for nothing
+  std::shared_ptr<NcclTask> nccl;
+  Clock host; ///< what the host knew to be done when it issued this
+  bool hangs = false;
+};
+
+/// A node of a graph while it is captured and afterwards.
+struct CaptureNode {
+  Op op;
+  std::vector<std::shared_ptr<CaptureNode>> before;
+};
+
+/// A graph: its nodes in the order of their issue.
+struct SoftGraph {
+  std::vector<std::shared_ptr<CaptureNode>> nodes;
+};
+
+struct SoftStream {
+  uint32_t number;
+  int gpu;
+  std::deque<Op> ops;
+  Clock clock;
+  uint64_t priority = 0;
+  std::shared_ptr<SoftGraph> capture;             ///< null unless captured
+  SoftStream *origin = nullptr;                   ///< of the capture
+  std::vector<std::shared_ptr<CaptureNode>> last; ///< what the next captured node comes after
+};
+
+struct Allocation {
+  uint64_t bytes;
+  int gpu;
+  bool freed = false;
+  bool onHost = false;
+};
+
+/// A thread of the host, as the functions know it.
+struct HostThread {
+  int gpu = -1; ///< of its current context
+  Clock clock;  ///< what it knows to be done
+  /// Looks since something was issued, counted at the first stream that was looked at: one round
+  /// over many streams is one look.
+  uint32_t polls = 0;
+  const void *anchor = nullptr;
+  uint32_t otherPolls = 0;
+  uint64_t seenChanges = 0;
+  int groupDepth = 0;
+  std::vector<std::pair<SoftComm *, Part>> group;
+};
+
+/// A group as the host issued it, to compare the orders of communicators.
+struct IssuedTask {
+  int gpu;
+  size_t clique;
+  /// Parts that have to meet: (clique, source or -1, destination or -1, number).
+  std::vector<std::tuple<size_t, int, int, uint64_t>> meetings;
+  std::shared_ptr<const std::string> name;
+};
+
+} // namespace dualpipe::test::softgpu
+
+namespace dualpipe::test {
+
+struct SoftGpu::State {
+  explicit State(SoftGpuOptions options);
+  ~State();
+
+  // Threads, and whether anything may run.
+  softgpu::HostThread &getThread();
+  bool isQuiet() const;
+  void pollOnce(softgpu::HostThread &thread, const void *subject);
+  void runSome(bool quiet);
+
+  // Streams.
+  bool canRun(softgpu::SoftStream &stream);
+  void runFront(softgpu::SoftStream &stream);
+  void begin(softgpu::SoftStream &stream, const softgpu::Op &op);
+  void issue(softgpu::HostThread &thread, softgpu::SoftStream &stream, softgpu::Op op);
+  void reportStuck();
+  std::string describeFront(const softgpu::SoftStream &stream) const;
+
+  // Memory.
+  void touch(const SoftUse &use, const softgpu::SoftStream &stream, const softgpu::Clock &clock,
+             const std::shared_ptr<const std::string> &name);
+  bool checkRange(const SoftUse &use, const std::string &name);
+
+  // NCCL.
+  std::shared_ptr<softgpu::NcclTask> findPartner(const softgpu::NcclTask &task,
+                                                 const softgpu::Part &part, softgpu::Part *&other);
+  bool canAdvance(softgpu::NcclTask &task, const softgpu::Part &part);
+  void advance(softgpu::NcclTask &task, softgpu::Part &part);
+  bool hasAllMembers(softgpu::NcclTask &task, const softgpu::Part &part);
+  void runCollective(softgpu::NcclTask &task, softgpu::Part &part);
+  void closeGroup(softgpu::HostThread &thread);
+  void cancel(softgpu::SoftComm &comm);
+  void reportOrders();
+
+  void report(std::string text);
+
+  const SoftGpuOptions options;
+  const uint64_t generation;
+  mutable std::mutex mutex;
+  softgpu::Dice dice;
+  bool lazy;
+  size_t picksPerDraw;
+  std::map<std::string, uint32_t> calls;
+  std::map<std::string, std::shared_ptr<const SoftKernel>> kernels;
+
+  std::map<std::thread::id, std::unique_ptr<softgpu::HostThread>> threads;
+  uint64_t changes = 0; ///< calls that were not polls
+  uint64_t numRun = 0;
+  bool stuck = false;
+
+  std::vector<std::unique_ptr<softgpu::SoftStream>> streams;
+  std::set<softgpu::SoftEvent *> events;
+  std::set<softgpu::SoftComm *> comms;
+  std::map<std::string, std::shared_ptr<softgpu::Clique>> cliques; ///< by unique id
+  std::map<std::string, std::unique_ptr<std::string>> functionNames;
+  std::set<softgpu::SoftGraph *> graphs;
+  std::map<uint64_t, softgpu::Allocation> allocations; ///< by begin
+  std::vector<size_t> usedBytes;                       ///< by GPU
+  softgpu::Shadow shadow;
+  uint32_t numKernels = 0, numTransfers = 0;
+  uint32_t numUniqueIds = 0;
+  std::vector<softgpu::IssuedTask> issued;
+  std::vector<std::string> reports;
+  std::set<std::string> reported;
+};
+
+} // namespace dualpipe::test
+
+namespace dualpipe::test::softgpu {
+
+/// The one that the functions of the tables work on; null between two.
+SoftGpu::State *getCurrent();
+
+/// One call of a function of a table: takes the lock, counts, and looks for a fault.
+class Call {
+public:
+  enum Kind { Change, Poll };
+  explicit Call(const char *name, Kind kind = Change);
+  SoftGpu::State *operator->() { return &state; }
+  SoftGpu::State &state;
+
+private:
+  std::unique_lock<std::mutex> lock;
+
+public:
+  HostThread &thread;
+  /// The status to return instead; 0 where there is no fault.
+  int fault = 0;
+};
+
+std::shared_ptr<const std::string> makeName(std::string text);
+size_t getBytes(NcclType type);
+
+/// The tables.
+DriverApi makeDriver(int version);
+NcclApi makeNccl(int version);
+CublasApi makeCublas(int version);
+
+} // namespace dualpipe::test::softgpu
+
+#endif // DUALPIPE_TEST_SUPPORT_SOFTGPU_STATE_H
