@@ -10,6 +10,13 @@ find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 find_path(DLPACK_INCLUDE_DIR dlpack/dlpack.h REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used header-only, with XXH_INLINE_ALL
 
+find_package(ZLIB QUIET)
+if(ZLIB_FOUND)
+  dualpipe_note("pages of --emit=html: compressed (zlib)")
+else()
+  dualpipe_note("pages of --emit=html: not compressed (zlib not found)")
+endif()
+
 # By hand: the package's own CMake file insists on OpenCL, which the CPU engine does not need.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)

@@ -60,7 +60,7 @@ static cl::opt<std::string> sparesFlag(
     cl::desc("Slots beyond the peak for each channel (default 1); 0 saves memory and may "
              "cost time"));
 static cl::opt<Emit> emitFlag(
-    "emit", cl::cat(category), cl::desc("What to write; clear from the ending .dpx or .csv"),
+    "emit", cl::cat(category), cl::desc("What to write; clear from the ending .dpx, .csv, .svg or .html"),
     cl::init(Emit::Default),
     cl::values(
         clEnumValN(Emit::Ast, "ast", "syntax tree of the .pipe file"),
@@ -73,7 +73,10 @@ static cl::opt<Emit> emitFlag(
         clEnumValN(Emit::Program, "program", "program file (binary)"),
         clEnumValN(Emit::Report, "report",
                    "time, bubble, memory and waits that the program will have"),
-        clEnumValN(Emit::Trace, "trace", "what each stream will do when, for ui.perfetto.dev")));
+        clEnumValN(Emit::Svg, "svg", "a Gantt chart: when each rank will run what"),
+               clEnumValN(Emit::Html, "html",
+                          "a page to explore it: zoom, causes, memory, other costs"),
+               clEnumValN(Emit::Trace, "trace", "what each stream will do when, for ui.perfetto.dev")));
 static cl::opt<std::string>
     costFlag("cost", cl::cat(category), cl::value_desc("fwd=1,bwd=2,..."),
              cl::desc("Times to predict with, instead of those planned with: what --plan-cost "
@@ -83,6 +86,12 @@ static cl::opt<ReportFormat>
                cl::desc("How a report is written"),
                cl::values(clEnumValN(ReportFormat::Text, "text", "for people"),
                           clEnumValN(ReportFormat::Json, "json", "for programs")));
+static cl::opt<runtime::Theme>
+    themeFlag("theme", cl::cat(category), cl::init(runtime::Theme::Auto),
+              cl::desc("The colours of --emit=svg and html"),
+              cl::values(clEnumValN(runtime::Theme::Auto, "auto", "as the viewer is set"),
+                         clEnumValN(runtime::Theme::Light, "light", "on white"),
+                         clEnumValN(runtime::Theme::Dark, "dark", "on black")));
 static cl::list<std::string> compareFlag("compare", cl::cat(category), cl::value_desc("A B ..."),
                                          cl::desc("Predict several inputs and print one table"));
 
@@ -285,6 +294,7 @@ static Status readComparison(DriverOptions &options) {
 static Status readPrediction(DriverOptions &options) {
   options.predictionCosts = costFlag;
   options.reportFormat = formatFlag;
+  options.theme = themeFlag;
   Result<runtime::SimulationCosts> costs = runtime::SimulationCosts::parse(costFlag.getValue());
   if (!costs)
     return Status::failure("--cost: " + costs.message());
@@ -296,6 +306,9 @@ static Status readPrediction(DriverOptions &options) {
   if (!predicts && costFlag.getNumOccurrences() != 0)
     return Status::failure("--cost does not apply without --emit=report, svg, html or trace, or "
                            "--compare");
+  if (options.emit != Emit::Svg && options.emit != Emit::Html &&
+      themeFlag.getNumOccurrences() != 0)
+    return Status::failure("--theme does not apply without --emit=svg or html");
   if (!reports && formatFlag.getNumOccurrences() != 0)
     return Status::failure("--format does not apply without --emit=report or --compare");
   return Status::success();
@@ -307,8 +320,8 @@ static Status readVerify(DriverOptions &options) {
   if (hardwareQueuesFlag.getNumOccurrences() != 0 && !options.verify)
     return Status::failure("--hardware-queues does not apply without --verify");
   if (options.verify && options.emit != Emit::Default)
-    return Status::failure("--verify prints what holds: --emit and an output .dpx or .csv do not "
-                           "apply");
+    return Status::failure("--verify prints what holds: --emit and an output .dpx, .csv, .svg "
+                           "or .html do not apply");
   return readNumber(hardwareQueuesFlag, options.hardwareQueues, 0);
 }
 
@@ -341,7 +354,8 @@ static Status checkOptionsOfFormatter() {
                                     &hardwareQueuesFlag,
                                     std::addressof(compareFlag),
                                     &costFlag,
-                                    &formatFlag};
+                                    &formatFlag,
+                                    &themeFlag};
   for (const cl::Option *option : ofCompiler)
     if (option->getNumOccurrences() != 0)
       return Status::failure(
@@ -370,6 +384,10 @@ static Emit emitFromEnding(llvm::StringRef output) {
     return Emit::Program;
   if (output.ends_with(".csv"))
     return Emit::TorchCsv;
+  if (output.ends_with(".svg"))
+    return Emit::Svg;
+  if (output.ends_with(".html"))
+    return Emit::Html;
   return Emit::Default;
 }
 

@@ -6,6 +6,7 @@
 #include "Input.h"
 
 #include "dualpipe/Frontend/Frontend.h"
+#include "dualpipe/Runtime/Pictures.h"
 #include "dualpipe/Schedule/Costs.h"
 #include "dualpipe/Target/ReadTorchCsv.h"
 #include "dualpipe/Target/TorchCsv.h"
@@ -28,6 +29,8 @@ enum class Emit {
   Streams,
   Program,
   Report,
+  Svg,
+  Html,
   Trace,
 };
 
@@ -63,6 +66,7 @@ struct DriverOptions {
   /// What the ops cost in a prediction, as given; over the planning costs.
   std::string predictionCosts;
   ReportFormat reportFormat = ReportFormat::Text;
+  runtime::Theme theme = runtime::Theme::Auto;
 
   bool isDiff() const { return !diff.empty(); }
   bool outputIsStdout() const { return output == "-"; }
