@@ -4,6 +4,7 @@ const [BAR_FWD, BAR_BWD, BAR_INPUT, BAR_WEIGHT, BAR_STEP, BAR_REDUCE] = [0, 1, 2
 const BAR_OF_FUNCTION = [NONE, NONE, BAR_FWD, BAR_BWD, BAR_INPUT, BAR_WEIGHT];
 const GUTTER = 62;
 const AXIS = 24;
+const MOST_PITCH = 46;
 
 /** The bars of a rank in issue order; their times are those of a run. */
 function makeRow(program, rank, pipelineOf) {
@@ -96,8 +97,9 @@ class OpIndex {
 
 /** The part of time and of the ranks that is seen, and where it is on the canvas. */
 class View {
-  constructor(numRanks) {
+  constructor(numRanks, hasPhases) {
     this.numRanks = numRanks;
+    this.hasPhases = hasPhases;
     this.width = 800;
     this.height = 400;
     this.begin = 0;
@@ -115,7 +117,7 @@ class View {
     this.makespan = Math.max(1, makespan);
     this.begin = 0;
     this.length = this.makespan;
-    this.setPitch(Math.min(34, Math.max(3, (this.height - AXIS - 6) / this.numRanks)));
+    this.setPitch(Math.min(MOST_PITCH, Math.max(3, (this.height - AXIS - 6) / this.numRanks)));
     this.scroll = 0;
   }
   /** Another run: what was seen stays, as a part of the whole. */
@@ -129,14 +131,19 @@ class View {
     this.pitch = Math.min(60, Math.max(2, pitch));
     this.pan(0, 0);
   }
+  /** Above each row, for the names of its phases. */
+  get phaseHeight() {
+    return this.hasPhases && this.pitch >= 30 ? 11 : 0;
+  }
   get barHeight() {
-    return this.pitch > 12 ? this.pitch - 4 : this.pitch > 4 ? this.pitch - 1 : this.pitch;
+    return this.pitch - this.phaseHeight - (this.pitch > 12 ? 4 : this.pitch > 4 ? 1 : 0);
   }
   x(time) {
     return GUTTER + ((time - this.begin) / this.length) * this.width;
   }
+  /** Of the top of the bars. */
   y(rank) {
-    return AXIS + rank * this.pitch - this.scroll;
+    return AXIS + rank * this.pitch + this.phaseHeight - this.scroll;
   }
   timeAt(x) {
     return this.begin + ((x - GUTTER) / this.width) * this.length;
@@ -316,22 +323,32 @@ class ChartPainter {
     context.lineWidth = 1;
   }
 
-  /** A tick where a phase begins. */
+  /** A tick where a phase begins, and its name where there is room. */
   paintPhases(context, rank) {
     const { view } = this;
     const { phases, commands } = this.program.rankPrograms[rank];
     if (view.pitch < 14) return;
-    context.strokeStyle = this.colours.faint;
+    context.strokeStyle = context.fillStyle = this.colours.faint;
+    context.font = "italic 10px system-ui, sans-serif";
+    context.textAlign = "left";
+    const starts = phases.map(({ command, name }) => [this.findStart(rank, commands, command), name]);
     context.beginPath();
-    for (const { command } of phases) {
-      let at = command;
-      while (at < commands.count && !(commands.op[at] === PAIR || commands.fn[at] >= FWD || commands.op[at] === STEP)) ++at;
-      if (at === commands.count) continue;
-      const x = Math.round(view.x(this.run.ranks[rank].start[at]));
-      context.moveTo(x, view.y(rank) - 3);
-      context.lineTo(x, view.y(rank));
-    }
+    starts.forEach(([x, name], i) => {
+      context.moveTo(Math.round(x) + 0.5, view.y(rank) - Math.max(3, view.phaseHeight - 1));
+      context.lineTo(Math.round(x) + 0.5, view.y(rank));
+      const room = (starts[i + 1]?.[0] ?? view.x(view.makespan)) - x - 6;
+      const text = this.program.phases[name];
+      if (view.phaseHeight && context.measureText(text).width <= room) context.fillText(text, x + 3, view.y(rank) - 3);
+    });
     context.stroke();
+  }
+
+  /** Where the first compute from a command on starts, in pixels. */
+  findStart(rank, commands, from) {
+    for (let at = from; at < commands.count; ++at)
+      if (commands.op[at] === PAIR || commands.fn[at] >= FWD || commands.op[at] === STEP)
+        return this.view.x(this.run.ranks[rank].start[at]);
+    return this.view.x(this.view.makespan);
   }
 
   /** Boxes around commands, and lines where the chain goes from one rank to another. */

@@ -28,7 +28,7 @@ class Page {
     this.costs = structuredClone(program.costs);
     this.index = new OpIndex(program);
     this.rows = program.rankPrograms.map((_, rank) => makeRow(program, rank, this.index.pipelineOf));
-    this.view = new View(program.ranks);
+    this.view = new View(program.ranks, program.phases.length > 0);
     this.painter = new ChartPainter(program, this.rows);
     this.chart = document.getElementById("chart");
     this.memory = document.getElementById("memory");
@@ -41,6 +41,8 @@ class Page {
     this.makeControls();
     this.makeLegend();
     this.listen();
+    // Few ranks leave room for the curve of the memory.
+    this.chart.style.flexBasis = `${AXIS + 8 + program.ranks * MOST_PITCH}px`;
     this.resize();
     this.view.fit(this.run.makespan);
     this.draw();
@@ -200,12 +202,14 @@ class Page {
         `<i style="background:${colour}"><b style="width:${kind >= BAR_STEP ? 0 : 100 * this.painter.getMark(variant)}%"></b></i>`);
       legend.insertAdjacentHTML("beforeend", `<span>${patches.join("")} ${name}</span>`);
     }
+    if (this.program.variants.length > 1)
+      this.program.variants.forEach((name, variant) => {
+        const width = 100 * this.painter.getMark(variant);
+        legend.insertAdjacentHTML("beforeend", `<span><i class="patch"><b style="width:${width}%"></b></i> </span>`);
+        legend.lastChild.append(name);
+      });
     if (this.isUsed("fused")) legend.insertAdjacentHTML("beforeend", '<span><i class="frame"></i> fused: both at once</span>');
-    if (this.program.variants.length > 1) {
-      const names = document.createElement("span");
-      names.textContent = `mark at the foot, patches from left to right: ${this.program.variants.join(", ")}`;
-      legend.append(names);
-    }
+    legend.insertAdjacentHTML("beforeend", '<span><i class="idle"></i> idle</span>');
   }
 
   // Drawing
