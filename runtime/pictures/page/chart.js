@@ -111,7 +111,8 @@ class View {
   resize(width, height) {
     this.width = Math.max(100, width - GUTTER - 10);
     this.height = height;
-    this.setPitch(this.pitch);
+    if (this.isFitted) this.fit(this.makespan);
+    else this.pan(0, 0);
   }
   fit(makespan) {
     this.makespan = Math.max(1, makespan);
@@ -119,6 +120,7 @@ class View {
     this.length = this.makespan;
     this.setPitch(Math.min(MOST_PITCH, Math.max(3, (this.height - AXIS - 6) / this.numRanks)));
     this.scroll = 0;
+    this.isFitted = true;
   }
   /** Another run: what was seen stays, as a part of the whole. */
   rescale(makespan) {
@@ -128,6 +130,7 @@ class View {
     this.makespan = Math.max(1, makespan);
   }
   setPitch(pitch) {
+    this.isFitted = false;
     this.pitch = Math.min(60, Math.max(2, pitch));
     this.pan(0, 0);
   }
@@ -153,6 +156,7 @@ class View {
     return y >= AXIS && rank >= 0 && rank < this.numRanks ? rank : NONE;
   }
   zoom(factor, x) {
+    this.isFitted = false;
     const fixed = this.timeAt(x);
     const length = Math.min(this.makespan, Math.max(this.makespan / 1e5, this.length * factor));
     this.begin = fixed - ((fixed - this.begin) * length) / this.length;
@@ -297,8 +301,9 @@ class ChartPainter {
   paintNumbers(context, numbers) {
     context.textAlign = "center";
     for (const [number, x, y, width, dark, height] of numbers) {
-      const size = height < 13 ? 9 : 11;
-      if (String(number).length * size * 0.6 > width) continue;
+      const most = height < 13 ? 9 : 11;
+      const size = Math.min(most, Math.floor(width / (String(number).length * 0.6)));
+      if (size < 8) continue;
       context.font = `${size}px system-ui, sans-serif`;
       context.fillStyle = dark ? "#fff" : "#16181b";
       context.fillText(number, x, y + size * 0.36);
@@ -378,6 +383,18 @@ class ChartPainter {
     }
     context.stroke();
     context.restore();
+  }
+
+  /** A box around one op. */
+  paintHovered(context, rank, command, part, parts) {
+    const { view } = this;
+    const times = this.run.ranks[rank];
+    const height = view.barHeight / parts;
+    const left = Math.max(view.x(times.start[command]), GUTTER);
+    context.strokeStyle = this.colours.accent;
+    context.lineWidth = 2.5;
+    context.strokeRect(left, view.y(rank) + part * height, view.x(times.end[command]) - left - 1, height);
+    context.lineWidth = 1;
   }
 
   /** An arrow from the end of one op to the start of another. */

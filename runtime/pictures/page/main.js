@@ -43,9 +43,11 @@ class Page {
     this.listen();
     // Few ranks leave room for the curve of the memory.
     this.chart.style.flexBasis = `${AXIS + 8 + program.ranks * MOST_PITCH}px`;
-    this.resize();
     this.view.fit(this.run.makespan);
-    this.draw();
+    new ResizeObserver(() => {
+      this.resize();
+      this.drawNow();
+    }).observe(this.chart);
   }
 
   print(ticks) {
@@ -265,6 +267,9 @@ class Page {
   drawDependences(context) {
     const [rank, command] = this.hovered;
     const cause = this.findCause(rank, command);
+    const row = this.rows[rank];
+    const bar = row.command.indexOf(command);
+    this.painter.paintHovered(context, rank, command, row.part[bar], row.parts[bar]);
     for (const producer of this.index.getProducers(rank, command)) {
       const isCause = cause && cause.rank === producer[0] &&
         (cause.command === producer[1] || this.isInPair(cause.rank, cause.command, producer[1]));
@@ -357,8 +362,8 @@ class Page {
     if (this.hovered) {
       this.tip.textContent = this.describeHovered(...this.hovered).join("\n");
       const box = this.chart.getBoundingClientRect();
-      const left = Math.min(box.left + x + 16, window.innerWidth - this.tip.offsetWidth - 8);
-      const below = box.top + y + 18;
+      const left = Math.min(box.left + x + 24, window.innerWidth - this.tip.offsetWidth - 8);
+      const below = box.top + y + 28;
       const fits = below + this.tip.offsetHeight < window.innerHeight;
       this.tip.style.left = `${Math.max(4, left)}px`;
       this.tip.style.top = `${fits ? below : box.top + y - this.tip.offsetHeight - 12}px`;
@@ -393,10 +398,6 @@ class Page {
       this.hover(...at(event));
     }, { passive: false });
     this.chart.addEventListener("dblclick", () => this.fit());
-    window.addEventListener("resize", () => {
-      this.resize();
-      this.draw();
-    });
     window.addEventListener("keydown", (event) => this.pressKey(event));
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     for (const [id, act] of [["fit", () => this.fit()], ["path", () => this.togglePath()],
