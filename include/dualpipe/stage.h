@@ -12,7 +12,9 @@
  *   - A function computes on `call->stream` of `call->device` only. On the CPU
  *     `stream` is NULL and the function has finished when it returns. On CUDA it
  *     is a `CUstream`; a function may fork from it and must join it again,
- *     allocates nothing, synchronises nothing and reads nothing back.
+ *     allocates nothing, synchronises nothing and reads nothing back. Tensors,
+ *     workspace, `loss` and `step_state` are then in memory of the device, whose
+ *     primary context is current; the numbers in `dp_call` itself are the host's.
  *   - It returns `DP_OK`, or `DP_ERROR` after writing a message (lower case, no
  *     full stop) with `dp_fail`.
  *   - The same inputs give the same bits.
@@ -103,6 +105,9 @@ typedef struct dp_call {
   size_t workspace_size;  /* bytes */
   char *message;          /* where a failing function writes why */
   size_t message_size;    /* bytes, with the closing zero */
+  /* The runtime's own: what the built-in models compute with on a device; NULL on the CPU. A
+   * plug-in leaves it alone. */
+  void *runtime;
 } dp_call;
 
 /* Which tensors each backward function reads, as DP_READS bits, and how many

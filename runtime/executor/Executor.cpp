@@ -92,8 +92,8 @@ Status Executor::allocateCalls() {
     return workspace.getStatus();
   for (uint32_t i = 0; i != numCalls; ++i) {
     void *own = bytes == 0 ? nullptr : static_cast<std::byte *>(*workspace) + bytes * i;
-    calls.push_back(std::make_unique<StageCall>(*parts.model, *deviceState, own, bytes));
-    calls.back()->get().device = parts.device->getPlace();
+    const CallPlace place = {parts.device->getPlace(), nullptr, parts.math};
+    calls.push_back(std::make_unique<StageCall>(*parts.model, *deviceState, own, bytes, place));
     callPointers.push_back(calls.back().get());
   }
   functions.resize(numCalls);

@@ -24,7 +24,8 @@ struct ExecutorParts {
   Device *device;
   Transport *transport;
   FailureSink *failures;
-  std::span<StageCopy> copies;      ///< those of the rank
+  std::span<StageCopy> copies;      ///< those of the rank, in memory of the device
+  void *math = nullptr;             ///< dp_call::runtime
   RankRecorder *recorder = nullptr; ///< takes the times of computes, or is null
 };
 

@@ -1,8 +1,7 @@
-//===- Mlp.cpp - the arithmetic of the mlp model ----------------------------===//
+//===- Mlp.cpp - the functions of the mlp model ------------------------------===//
 
 #include "runtime/models/Mlp.h"
 
-#include "runtime/models/CounterRandom.h"
 #include "runtime/models/Settings.h"
 
 #include "dualpipe/Runtime/AlignedBuffer.h"
@@ -11,50 +10,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace dualpipe::models {
 namespace {
-
-/// First part of the name of each stream of random numbers.
-enum Stream : uint64_t { kWeights = 1, kInputs = 2, kLabels = 3 };
 
 char *getData(const dp_call &call, dp_tensor_kind kind) {
   return call.tensors[kind] ? static_cast<char *>(call.tensors[kind]->data) : nullptr;
 }
 
-template <typename T>
-void fillUniform(void *data, int64_t count, const CounterRandom &random, float scale) {
-  T *values = static_cast<T *>(data);
-  for (int64_t i = 0; i < count; ++i)
-    values[i] = T(random.getUniform(uint64_t(i), scale));
-}
-
-void fill(Real type, void *data, int64_t count, const CounterRandom &random, float scale) {
-  if (type == Real::F32)
-    fillUniform<float>(data, count, random, scale);
-  else
-    fillUniform<double>(data, count, random, scale);
-}
-
-/// Turns outputs into the gradient of the scaled mean of their squared differences from the labels,
-/// in place, and returns the unscaled mean. The squares are summed in double in eight interleaved
-/// parts: a fixed order that the compiler can vectorise.
-template <typename T>
-double compareWithLabels(T *values, const T *labels, int64_t count, double scale) {
-  constexpr int64_t kParts = 8;
-  double sums[kParts] = {};
-  T factor = T(scale * 2.0 / double(count));
-  for (int64_t i = 0; i < count; ++i) {
-    T difference = values[i] - labels[i];
-    sums[i % kParts] += double(difference) * double(difference);
-    values[i] = factor * difference;
-  }
-  double sum = 0;
-  for (double part : sums)
-    sum += part;
-  return sum / double(count);
-}
+/// Uniform numbers of variance one.
+constexpr float kUnitVariance = 1.7320508f;
 
 } // namespace
 
@@ -65,12 +30,12 @@ Result<MlpSettings> readMlpSettings(const dp_model_config &config) {
                       .integer("hidden", settings.hidden, 1, 65536)
                       .integer("seq", settings.seq, 1, 1 << 20)
                       .integer("batch", settings.batch, 1, 1 << 20)
-                      .choice("dtype", type, {"f32", "f64"})
+                      .choice("dtype", type, {"f32", "bf16", "f64"})
                       .integer("layers", settings.layers, 1, 1 << 20)
                       .finish();
   if (!status)
     return status;
-  settings.type = type == 0 ? Real::F32 : Real::F64;
+  settings.type = Element(type);
   int64_t stages = config.num_stages;
   if (settings.layers == 0)
     settings.layers = stages;
@@ -102,105 +67,69 @@ Result<std::unique_ptr<Mlp>> Mlp::create(const dp_model_config &config) {
       runtime::alignTensor(size_t(layout.tokens * layout.hidden) * layout.elementBytes);
   layout.wideBytes =
       runtime::alignTensor(size_t(layout.tokens * layout.wide) * layout.elementBytes);
-  if (Status status = mlp->prepare(); !status)
-    return status;
+  if (config.device_type != kDLCPU) {
+    mlp->math = createDeviceMlpMath(settings->type, layout.tokens, layout.hidden);
+    return mlp;
+  }
+  Result<std::unique_ptr<MlpMath>> math =
+      createHostMlpMath(settings->type, layout.tokens, layout.hidden);
+  if (!math)
+    return math.getStatus();
+  mlp->math = std::move(*math);
   return mlp;
 }
 
-Status Mlp::prepare() {
-  int64_t t = layout.tokens, h = layout.hidden, w = layout.wide;
-  struct Entry {
-    std::unique_ptr<MatrixProduct> &product;
-    ProductShape shape;
-  } entries[] = {
-      {up, {t, w, h, false, true, false}},          // h1 = x * W1^T
-      {down, {t, h, w, false, true, false}},        // y = g * W2^T
-      {gradWide, {t, w, h, false, false, false}},   // dg = dy * W2
-      {gradNarrow, {t, h, w, false, false, false}}, // dx = dh1 * W1
-      {gradW1[0], {w, h, t, true, false, false}},   // dW1 = dh1^T * x
-      {gradW1[1], {w, h, t, true, false, true}},    // dW1 += dh1^T * x
-      {gradW2[0], {h, w, t, true, false, false}},   // dW2 = dy^T * g
-      {gradW2[1], {h, w, t, true, false, true}},    // dW2 += dy^T * g
-  };
-  for (Entry &entry : entries) {
-    auto product = createMatrixProduct(settings.type, entry.shape);
-    if (!product)
-      return product.getStatus();
-    entry.product = std::move(*product);
-    scratchBytes = std::max(scratchBytes, entry.product->getScratchBytes());
-  }
-  scratchBytes = runtime::alignTensor(scratchBytes);
-  auto made = createGelu(settings.type, t * w);
-  if (!made)
-    return made.getStatus();
-  gelu = std::move(*made);
-  return Status::success();
-}
-
-/// Scratch of the products; behind it what a call keeps for itself: h1, g and two activations of a
-/// forward that saves nothing, or the weight context of a full backward.
+/// Scratch of the arithmetic; behind it what a call keeps for itself: h1, g and two activations of
+/// a forward that saves nothing, or the weight context of a full backward.
 size_t Mlp::getWorkspaceBytes() const {
-  return scratchBytes +
+  return math->getScratchBytes() +
          std::max(2 * layout.narrowBytes + 2 * layout.wideBytes, layout.getContextBytes());
 }
 
-void Mlp::init(dp_call &call) const {
+Status Mlp::init(dp_call &call) const {
   // The bound of PyTorch's linear layers, 1 / sqrt(inputs). Blocks are numbered over the whole
   // model, so the weights do not depend on how it is split.
   for (int64_t block = 0; block < layout.blocks; ++block)
     for (int64_t layer = 0; layer < 2; ++layer) {
       uint64_t number = uint64_t(call.stage) * uint64_t(layout.blocks) + uint64_t(block);
-      CounterRandom random{kWeights, call.step_state->seed, number, uint64_t(layer)};
       int64_t inputs = layer == 0 ? layout.hidden : layout.wide;
-      fill(settings.type, call.params[2 * block + layer]->data, layout.hidden * layout.wide, random,
-           float(1.0 / std::sqrt(double(inputs))));
+      float bound = float(1.0 / std::sqrt(double(inputs)));
+      if (Status status = math->fill(call, {MlpStream::Weights, number, uint64_t(layer), bound},
+                                     call.params[2 * block + layer]->data);
+          !status)
+        return status;
     }
+  return Status::success();
 }
 
-namespace {
-/// Uniform numbers of variance one.
-constexpr float kUnitVariance = 1.7320508f;
-} // namespace
-
-void Mlp::loadInput(dp_call &call) const {
-  CounterRandom random{kInputs, call.step_state->seed, call.step_state->step, call.microbatch};
-  fill(settings.type, getData(call, DP_INPUT), layout.tokens * layout.hidden, random,
-       kUnitVariance);
+Status Mlp::loadInput(dp_call &call) const {
+  return math->fill(call, {MlpStream::Inputs, 0, call.microbatch, kUnitVariance},
+                    getData(call, DP_INPUT));
 }
 
-void Mlp::loadLabels(dp_call &call) const {
-  CounterRandom random{kLabels, call.step_state->seed, call.step_state->step, call.microbatch};
-  fill(settings.type, getData(call, DP_LABELS), layout.tokens * layout.hidden, random,
-       kUnitVariance);
+Status Mlp::loadLabels(dp_call &call) const {
+  return math->fill(call, {MlpStream::Labels, 0, call.microbatch, kUnitVariance},
+                    getData(call, DP_LABELS));
 }
 
 Status Mlp::forwardBlock(const dp_call &call, int64_t block, const char *x, char *h1, char *g,
                          char *y) const {
-  void *scratch = call.workspace;
-  if (Status status = up->run(x, call.params[2 * block]->data, h1, scratch); !status)
+  if (Status status = math->multiply(call, MlpProduct::Up, x, call.params[2 * block]->data, h1);
+      !status)
     return status;
-  if (Status status = gelu->forward(h1, g); !status)
+  if (Status status = math->gelu(call, h1, g); !status)
     return status;
-  return down->run(g, call.params[2 * block + 1]->data, y, scratch);
-}
-
-void Mlp::seed(const dp_call &call, char *output) const {
-  const char *labels = getData(call, DP_LABELS);
-  int64_t count = layout.tokens * layout.hidden;
-  auto compare = [&]<typename T>(T) {
-    return compareWithLabels(reinterpret_cast<T *>(output), reinterpret_cast<const T *>(labels),
-                             count, call.loss_scale);
-  };
-  *call.loss = settings.type == Real::F32 ? compare(float()) : compare(double());
+  return math->multiply(call, MlpProduct::Down, g, call.params[2 * block + 1]->data, y);
 }
 
 Status Mlp::forward(dp_call &call) const {
-  char *work = static_cast<char *>(call.workspace) + scratchBytes;
+  char *work = static_cast<char *>(call.workspace) + math->getScratchBytes();
   char *saved = getData(call, DP_SAVED);
   bool last = call.flags & DP_LAST_STAGE;
   const char *x = getData(call, DP_INPUT);
   if (saved) {
-    std::memcpy(saved, x, size_t(layout.tokens * layout.hidden) * layout.elementBytes);
+    if (Status status = math->copy(call, saved, x); !status)
+      return status;
     x = saved;
   }
   char *y = nullptr;
@@ -217,50 +146,54 @@ Status Mlp::forward(dp_call &call) const {
       return status;
     x = y;
   }
-  if (last)
-    seed(call, y);
-  return Status::success();
+  // The loss; the output becomes the gradient that seeds the backward.
+  return last ? math->compare(call, y, getData(call, DP_LABELS)) : Status::success();
 }
 
 /// From the last block to the first; leaves dy and dh1 of every block in `context`.
 Status Mlp::backInput(const dp_call &call, char *context) const {
-  void *scratch = call.workspace;
   const char *saved = getData(call, DP_SAVED);
   const char *incoming = call.flags & DP_LAST_STAGE
                              ? saved + layout.getSavedBytes() - layout.narrowBytes
                              : getData(call, DP_GRAD_OUTPUT);
   char *lastContext = context + size_t(layout.blocks - 1) * layout.getContextBlock();
-  std::memcpy(lastContext, incoming, size_t(layout.tokens * layout.hidden) * layout.elementBytes);
+  if (Status status = math->copy(call, lastContext, incoming); !status)
+    return status;
   for (int64_t block = layout.blocks - 1; block >= 0; --block) {
     char *dy = context + size_t(block) * layout.getContextBlock();
     char *dh1 = dy + layout.narrowBytes;
     const char *h1 = saved + size_t(block) * layout.getSavedBlock() + layout.narrowBytes;
-    if (Status status = gradWide->run(dy, call.params[2 * block + 1]->data, dh1, scratch); !status)
+    if (Status status =
+            math->multiply(call, MlpProduct::GradWide, dy, call.params[2 * block + 1]->data, dh1);
+        !status)
       return status;
-    if (Status status = gelu->backward(h1, dh1, dh1); !status)
+    if (Status status = math->geluBackward(call, h1, dh1, dh1); !status)
       return status;
     char *dx = block > 0 ? dy - layout.getContextBlock() : getData(call, DP_GRAD_INPUT);
     if (!dx) // the first stage hands no gradient on
       break;
-    if (Status status = gradNarrow->run(dh1, call.params[2 * block]->data, dx, scratch); !status)
+    if (Status status =
+            math->multiply(call, MlpProduct::GradNarrow, dh1, call.params[2 * block]->data, dx);
+        !status)
       return status;
   }
   return Status::success();
 }
 
 Status Mlp::backWeight(const dp_call &call, const char *context) const {
-  void *scratch = call.workspace;
   const char *saved = getData(call, DP_SAVED);
-  unsigned accumulate = call.flags & DP_ACCUMULATE ? 1 : 0;
+  bool accumulate = call.flags & DP_ACCUMULATE;
   for (int64_t block = layout.blocks - 1; block >= 0; --block) {
     const char *x = saved + size_t(block) * layout.getSavedBlock();
     const char *g = x + layout.narrowBytes + layout.wideBytes;
     const char *dy = context + size_t(block) * layout.getContextBlock();
     const char *dh1 = dy + layout.narrowBytes;
-    if (Status status = gradW2[accumulate]->run(dy, g, call.grads[2 * block + 1]->data, scratch);
+    if (Status status = math->multiply(call, MlpProduct::GradW2, dy, g,
+                                       call.grads[2 * block + 1]->data, accumulate);
         !status)
       return status;
-    if (Status status = gradW1[accumulate]->run(dh1, x, call.grads[2 * block]->data, scratch);
+    if (Status status = math->multiply(call, MlpProduct::GradW1, dh1, x,
+                                       call.grads[2 * block]->data, accumulate);
         !status)
       return status;
   }
@@ -268,7 +201,7 @@ Status Mlp::backWeight(const dp_call &call, const char *context) const {
 }
 
 Status Mlp::backward(dp_call &call) const {
-  char *context = static_cast<char *>(call.workspace) + scratchBytes;
+  char *context = static_cast<char *>(call.workspace) + math->getScratchBytes();
   if (Status status = backInput(call, context); !status)
     return status;
   return backWeight(call, context);

@@ -4,6 +4,9 @@
 // W2[hidden, 4 hidden], as two linear layers without bias in PyTorch's layout. The last stage
 // compares with its labels by mean squared error. tokens = batch * seq.
 //
+// With dtype=bf16, activations and the operands of products are bf16; parameters, gradients and
+// every sum are float32, as under PyTorch's autocast.
+//
 // A stage holds `blocks` blocks. Its tensors are flat areas, each on a 64-byte
 // boundary, so that every product reads and writes in place:
 //
@@ -19,7 +22,7 @@
 #ifndef DUALPIPE_RUNTIME_MODELS_MLP_H
 #define DUALPIPE_RUNTIME_MODELS_MLP_H
 
-#include "runtime/models/Math.h"
+#include "runtime/models/MlpMath.h"
 
 #include "dualpipe/Support/Status.h"
 #include "dualpipe/stage.h"
@@ -35,16 +38,16 @@ struct MlpSettings {
   int64_t seq = 256;
   int64_t batch = 3;
   int64_t layers = 0; ///< blocks in all; 0 stands for one per stage
-  Real type = Real::F32;
+  Element type = Element::F32;
 };
 
 Result<MlpSettings> readMlpSettings(const dp_model_config &config);
 
 /// Where the parts of the tensors stand, in bytes.
 struct MlpLayout {
-  int64_t tokens, hidden, wide; ///< wide = 4 * hidden
-  int64_t blocks;               ///< per stage
-  size_t elementBytes;
+  int64_t tokens, hidden, wide;  ///< wide = 4 * hidden
+  int64_t blocks;                ///< per stage
+  size_t elementBytes;           ///< of an activation
   size_t narrowBytes, wideBytes; ///< of one activation, rounded up to the alignment
 
   size_t getSavedBytes() const { return size_t(blocks) * getSavedBlock() + narrowBytes; }
@@ -53,8 +56,8 @@ struct MlpLayout {
   size_t getContextBlock() const { return narrowBytes + wideBytes; }
 };
 
-/// The model: its settings and prepared arithmetic. Immutable after `create`, so calls may run at
-/// the same time.
+/// The model: its settings and prepared arithmetic, of the host or of a GPU. Immutable after
+/// `create`, so calls may run at the same time.
 class Mlp {
 public:
   static Result<std::unique_ptr<Mlp>> create(const dp_model_config &config);
@@ -63,9 +66,9 @@ public:
   const MlpLayout &getLayout() const { return layout; }
   size_t getWorkspaceBytes() const;
 
-  void init(dp_call &call) const;
-  void loadInput(dp_call &call) const;
-  void loadLabels(dp_call &call) const;
+  Status init(dp_call &call) const;
+  Status loadInput(dp_call &call) const;
+  Status loadLabels(dp_call &call) const;
 
   Status forward(dp_call &call) const;
   Status backward(dp_call &call) const;
@@ -74,20 +77,14 @@ public:
 
 private:
   Mlp() = default;
-  Status prepare();
   Status forwardBlock(const dp_call &call, int64_t block, const char *x, char *h1, char *g,
                       char *y) const;
-  /// Writes the loss and turns the last stage's output into the gradient that seeds its backward.
-  void seed(const dp_call &call, char *output) const;
   Status backInput(const dp_call &call, char *context) const;
   Status backWeight(const dp_call &call, const char *context) const;
 
   MlpSettings settings;
   MlpLayout layout{};
-  size_t scratchBytes = 0;
-  // The six products of a block; the weight gradients overwrite or accumulate.
-  std::unique_ptr<MatrixProduct> up, down, gradWide, gradNarrow, gradW1[2], gradW2[2];
-  std::unique_ptr<Gelu> gelu;
+  std::unique_ptr<MlpMath> math;
 };
 
 } // namespace dualpipe::models

@@ -18,8 +18,8 @@ dp_status finish(const Status &status, const dp_call *call) {
 
 dp_status create(const dp_model_config *config, dp_model **out, char *message,
                  size_t messageSize) try {
-  if (config->device_type != kDLCPU)
-    return dp_fail(message, messageSize, "runs on the CPU only");
+  if (config->device_type != kDLCPU && config->device_type != kDLCUDA)
+    return dp_fail(message, messageSize, "runs on the CPU and on CUDA devices only");
   Result<std::unique_ptr<Mlp>> mlp = Mlp::create(*config);
   if (!mlp)
     return dp_fail(message, messageSize, "%s", mlp.message().c_str());
@@ -41,9 +41,21 @@ dp_status contract(const dp_model *, dp_contract *out) {
   return DP_OK;
 }
 
-dp_tensor_spec describe(const Mlp &mlp, std::initializer_list<int64_t> shape) {
+DLDataType getType(Element type) {
+  switch (type) {
+  case Element::F32:
+    return {kDLFloat, 32, 1};
+  case Element::BF16:
+    return {kDLBfloat, 16, 1};
+  case Element::F64:
+    break;
+  }
+  return {kDLFloat, 64, 1};
+}
+
+dp_tensor_spec describe(DLDataType type, std::initializer_list<int64_t> shape) {
   dp_tensor_spec spec = {};
-  spec.dtype = {kDLFloat, mlp.getSettings().type == Real::F32 ? uint8_t(32) : uint8_t(64), 1};
+  spec.dtype = type;
   spec.present = 1;
   for (int64_t extent : shape)
     spec.shape[spec.ndim++] = extent;
@@ -69,7 +81,7 @@ dp_status tensor(const dp_model *model, uint32_t, dp_tensor_kind kind, dp_tensor
   else if (kind == DP_WEIGHT_CONTEXT)
     *out = describeBytes(mlp.getLayout().getContextBytes());
   else
-    *out = describe(mlp, {settings.batch, settings.seq, settings.hidden});
+    *out = describe(getType(settings.type), {settings.batch, settings.seq, settings.hidden});
   return DP_OK;
 }
 
@@ -79,24 +91,21 @@ uint32_t numParams(const dp_model *model, uint32_t) {
 
 dp_status param(const dp_model *model, uint32_t, uint32_t index, dp_tensor_spec *out) {
   const MlpLayout &layout = get(model).getLayout();
-  *out = index % 2 == 0 ? describe(get(model), {layout.wide, layout.hidden})
-                        : describe(get(model), {layout.hidden, layout.wide});
+  const bool isDouble = get(model).getSettings().type == Element::F64;
+  const DLDataType type = getType(isDouble ? Element::F64 : Element::F32);
+  *out = index % 2 == 0 ? describe(type, {layout.wide, layout.hidden})
+                        : describe(type, {layout.hidden, layout.wide});
   return DP_OK;
 }
 
 size_t workspaceSize(const dp_model *model, uint32_t) { return get(model).getWorkspaceBytes(); }
 
-dp_status init(dp_model *model, dp_call *call) {
-  get(model).init(*call);
-  return DP_OK;
-}
+dp_status init(dp_model *model, dp_call *call) { return finish(get(model).init(*call), call); }
 dp_status loadInput(dp_model *model, dp_call *call) {
-  get(model).loadInput(*call);
-  return DP_OK;
+  return finish(get(model).loadInput(*call), call);
 }
 dp_status loadLabels(dp_model *model, dp_call *call) {
-  get(model).loadLabels(*call);
-  return DP_OK;
+  return finish(get(model).loadLabels(*call), call);
 }
 dp_status forward(dp_model *model, dp_call *call) {
   return finish(get(model).forward(*call), call);
@@ -115,7 +124,7 @@ constexpr dp_model_api kApi = {
     .abi_version = DP_STAGE_ABI_VERSION,
     .struct_size = sizeof(dp_model_api),
     .name = "mlp",
-    .settings = "hidden=512 seq=256 batch=3 dtype=f32|f64 layers=N",
+    .settings = "hidden=512 seq=256 batch=3 dtype=f32|bf16|f64 layers=N",
     .create = create,
     .destroy = destroy,
     .contract = contract,

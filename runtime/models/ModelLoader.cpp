@@ -146,6 +146,7 @@ Result<Model> Model::create(const dp_model_api &api, const ModelOptions &options
   made.library = std::move(library);
   made.api = &api;
   made.name = api.name;
+  made.device = options.device;
   made.numMicrobatches = options.numMicrobatches;
   char message[512] = "";
   dp_model *handle = nullptr;

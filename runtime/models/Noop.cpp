@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/models/Noop.h"
+#include "runtime/kernels/DeviceMath.h"
 #include "runtime/models/Builtin.h"
 #include "runtime/models/Settings.h"
 
@@ -34,9 +35,18 @@ void destroy(dp_model *model) { delete reinterpret_cast<Noop *>(model); }
 dp_status nothing(dp_model *, dp_call *) { return DP_OK; }
 
 dp_status forward(dp_model *, dp_call *call) {
-  if (call->loss)
+  if (!call->loss)
+    return DP_OK;
+  if (call->device.device_type == kDLCPU) {
     *call->loss = 0.0;
-  return DP_OK;
+    return DP_OK;
+  }
+  auto &math = *static_cast<kernels::DeviceMath *>(call->runtime);
+  const Status status =
+      math.zero(static_cast<runtime::cuda::Stream>(call->stream), call->loss, sizeof(double));
+  if (status.ok())
+    return DP_OK;
+  return dp_fail(call->message, call->message_size, "%s", status.message().c_str());
 }
 
 } // namespace

@@ -2,6 +2,8 @@
 
 #include "dualpipe/Runtime/Numerics.h"
 
+#include "runtime/kernels/DeviceMath.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,6 +50,21 @@ Status rejectType(const char *what, const StageCopy &copy, uint32_t index) {
                                      what, index, copy.getStage(),
                                      describeType(copy.getParam(index).dtype)));
 }
+
+/// The type of a parameter that a device can update and sum.
+Result<kernels::Element> getElement(const char *what, const StageCopy &copy, uint32_t index) {
+  const DLDataType type = copy.getParam(index).dtype;
+  if (isReal(type, 32))
+    return kernels::Element::F32;
+  if (isReal(type, 64))
+    return kernels::Element::F64;
+  return rejectType(what, copy, index);
+}
+
+kernels::DeviceMath &getMath(const dp_call &call) {
+  return *static_cast<kernels::DeviceMath *>(call.runtime);
+}
+cuda::Stream getStream(const dp_call &call) { return static_cast<cuda::Stream>(call.stream); }
 
 } // namespace
 
@@ -98,6 +115,44 @@ Status sumGradients(std::span<StageCopy *const> copies) {
       sumTensors<double>(copies, index, getNumElements(first));
     else
       return rejectType("sum the gradients of", *copies[0], index);
+  }
+  return Status::success();
+}
+
+Status sumGradients(std::span<StageCopy *const> copies, const dp_call &call) {
+  if (call.device.device_type == kDLCPU)
+    return sumGradients(copies);
+  if (copies.size() < 2)
+    return Status::success();
+  std::vector<void *> members(copies.size());
+  for (uint32_t index = 0; index < copies[0]->getNumParams(); ++index) {
+    const DLTensor &first = copies[0]->getGrad(index);
+    Result<kernels::Element> type = getElement("sum the gradients of", *copies[0], index);
+    if (!type.ok())
+      return type.getStatus();
+    for (size_t i = 0; i < copies.size(); ++i)
+      members[i] = copies[i]->getGrad(index).data;
+    if (Status status =
+            getMath(call).sumMembers(getStream(call), *type, members, getNumElements(first));
+        !status.ok())
+      return status;
+  }
+  return Status::success();
+}
+
+Status descend(StageCopy &copy, const dp_call &call) {
+  if (call.device.device_type == kDLCPU)
+    return descend(copy, call.step_state->learning_rate);
+  for (uint32_t index = 0; index < copy.getNumParams(); ++index) {
+    const DLTensor &param = copy.getParam(index);
+    Result<kernels::Element> type = getElement("update", copy, index);
+    if (!type.ok())
+      return type.getStatus();
+    if (Status status =
+            getMath(call).descend(getStream(call), *type, param.data, copy.getGrad(index).data,
+                                  call.step_state, getNumElements(param));
+        !status.ok())
+      return status;
   }
   return Status::success();
 }

@@ -14,9 +14,7 @@ namespace {
 class Sgd : public Optimizer {
 public:
   uint32_t getStateFactor() const override { return 0; }
-  Status step(StageCopy &copy, const dp_step_state &state) const override {
-    return descend(copy, state.learning_rate);
-  }
+  Status step(StageCopy &copy, const dp_call &call) const override { return descend(copy, call); }
 };
 
 } // namespace
@@ -30,7 +28,7 @@ Result<std::unique_ptr<Optimizer>> createOptimizer(const std::string &name) {
 
 Status takeStep(const Model &model, const Optimizer &optimizer, StageCopy &copy, StageCall &call) {
   if (!model.hasStep())
-    return optimizer.step(copy, *call.get().step_state);
+    return optimizer.step(copy, call.get());
   call.begin(copy, 0, 0, 0, true);
   return model.runStep(call);
 }

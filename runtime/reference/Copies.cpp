@@ -34,8 +34,9 @@ Result<std::vector<StageCopy>> createCopies(const Model &model, const Optimizer 
         StageCopy::create(model, rank, stage, shared.training, optimizer.getStateFactor());
     if (!copy)
       return copy.getStatus();
-    if (Status status = copy->initialize(model, seed); !status)
-      return status;
+    if (model.getDevice() == kDLCPU)
+      if (Status status = copy->initialize(model, seed); !status)
+        return status;
     copies.push_back(std::move(*copy));
   }
   return copies;

@@ -1,5 +1,7 @@
 //===- Plain.cpp - the sum over micro-batches in their order -----------------===//
 
+#include "runtime/reference/Workbench.h"
+
 #include "dualpipe/Runtime/Reference.h"
 
 #include <fmt/format.h>
@@ -15,78 +17,101 @@ namespace {
 
 class PlainStep {
 public:
-  PlainStep(const Model &model, const program::SharedInfo &shared, const TrainingOptions &options)
+  PlainStep(const Model &model, const program::SharedInfo &shared, const TrainingOptions &options,
+            const CheckPlace &place)
       : model(model), shared(shared),
-        stepState{options.numSteps - 1, options.seed, options.learningRate},
-        workspace(model.getMaxWorkspaceBytes()),
-        call(model, stepState, workspace.data(), workspace.size()) {}
+        stepState{options.numSteps - 1, options.seed, options.learningRate}, bench(model, place) {}
 
   Status prepare(const Replay &start);
   Status run();
+  /// Reads back what is not on the host.
+  Status finish();
   TrainingResult takeResult() { return std::move(result); }
 
 private:
   /// What one stage holds for the micro-batch under way; indexed by SlotKind. Output and GradInput
   /// belong to the neighbours: they are its Input and GradOutput.
   struct Values {
-    std::array<AlignedBuffer, program::kNumSlotKinds> tensors;
+    std::array<void *, program::kNumSlotKinds> tensors{};
   };
 
   Status allocate();
+  Status prepareCopy(const Replay &start, uint32_t stage);
   Status runMicrobatch(const program::PipelineInfo &pipeline, uint32_t microbatch);
   Status callStage(Function function, const program::PipelineInfo &pipeline, uint32_t stage,
                    uint32_t microbatch);
   void bind(SlotKind kind, uint32_t owner, SlotKind place) {
-    call.bind(kind, values[owner].tensors[unsigned(place)].data());
+    call->bind(kind, values[owner].tensors[unsigned(place)]);
   }
   void bindTensors(Function function, uint32_t stage, bool first, bool last);
 
   const Model &model;
   const program::SharedInfo &shared;
   dp_step_state stepState;
-  AlignedBuffer workspace;
-  StageCall call;
+  Workbench bench;
+  std::unique_ptr<StageCall> call;
   std::vector<Values> values;    // by stage
   std::vector<bool> accumulates; // by stage: whether it already has a gradient
+  std::vector<StageCopy> placed; // by stage, on a device: the copies there
   TrainingResult result;
 };
 
 Status PlainStep::allocate() {
-  bool ok = workspace.ok();
   for (uint32_t stage = 0; stage < model.getNumStages(); ++stage) {
     Values &mine = values.emplace_back();
     for (SlotKind kind :
          {SlotKind::Input, SlotKind::GradOutput, SlotKind::Saved, SlotKind::Labels}) {
-      AlignedBuffer &buffer = mine.tensors[unsigned(kind)];
-      buffer = AlignedBuffer(model.getBytes(stage, kind));
-      ok &= buffer.ok();
+      Result<void *> data = bench.getMemory().allocate(model.getBytes(stage, kind));
+      if (!data)
+        return Status::failure(
+            fmt::format("one micro-batch in all stages of the check: {}", data.message()));
+      mine.tensors[unsigned(kind)] = *data;
     }
   }
-  if (!ok)
-    return Status::failure("the check has not enough memory for one micro-batch in all stages");
+  Result<std::unique_ptr<StageCall>> made = bench.makeCall();
+  if (!made)
+    return made.getStatus();
+  call = std::move(*made);
   return Status::success();
 }
 
+/// The weights of a stage at the start, on the host and where the calls work on them.
+Status PlainStep::prepareCopy(const Replay &start, uint32_t stage) {
+  Result<StageCopy> copy = StageCopy::create(model, 0, stage, shared.training);
+  if (!copy)
+    return copy.getStatus();
+  size_t source = 0;
+  while (source < start.result.copies.size() && start.result.copies[source].getStage() != stage)
+    ++source;
+  if (source == start.result.copies.size())
+    return Status::failure(fmt::format("no pipeline has stage {}", stage));
+  if (!start.startOfLastStep[source].empty())
+    std::memcpy(copy->getParamBuffer().data(), start.startOfLastStep[source].data(),
+                start.startOfLastStep[source].size());
+  result.copies.push_back(std::move(*copy));
+  if (bench.isOnHost())
+    return Status::success();
+  Result<StageCopy> there =
+      StageCopy::create(model, 0, stage, shared.training, 0, bench.getMemory());
+  if (!there)
+    return there.getStatus();
+  placed.push_back(std::move(*there));
+  return placed.back().upload(bench.getMemory(), result.copies.back());
+}
+
 Status PlainStep::prepare(const Replay &start) {
+  if (Status status = bench.prepare(shared.numMicrobatches); !status)
+    return status;
+  if (Status status = bench.beginStep(stepState); !status)
+    return status;
   if (Status status = allocate(); !status)
     return status;
   accumulates.assign(model.getNumStages(), false);
   result.numMicrobatches = shared.numMicrobatches;
   result.losses.assign(shared.numMicrobatches, 0.0);
-  for (uint32_t stage = 0; stage < model.getNumStages(); ++stage) {
-    Result<StageCopy> copy = StageCopy::create(model, 0, stage, shared.training);
-    if (!copy)
-      return copy.getStatus();
-    size_t source = 0;
-    while (source < start.result.copies.size() && start.result.copies[source].getStage() != stage)
-      ++source;
-    if (source == start.result.copies.size())
-      return Status::failure(fmt::format("no pipeline has stage {}", stage));
-    if (!start.startOfLastStep[source].empty())
-      std::memcpy(copy->getParamBuffer().data(), start.startOfLastStep[source].data(),
-                  start.startOfLastStep[source].size());
-    result.copies.push_back(std::move(*copy));
-  }
+  for (uint32_t stage = 0; stage < model.getNumStages(); ++stage)
+    if (Status status = prepareCopy(start, stage); !status)
+      return status;
   return Status::success();
 }
 
@@ -97,6 +122,13 @@ Status PlainStep::run() {
       if (Status status = runMicrobatch(pipeline, pipeline.firstMicrobatch + i); !status)
         return status;
   return Status::success();
+}
+
+Status PlainStep::finish() {
+  for (size_t stage = 0; stage < placed.size(); ++stage)
+    if (Status status = placed[stage].download(bench.getMemory(), result.copies[stage]); !status)
+      return status;
+  return bench.readLosses(result.losses.data());
 }
 
 Status PlainStep::runMicrobatch(const program::PipelineInfo &pipeline, uint32_t microbatch) {
@@ -124,9 +156,10 @@ Status PlainStep::callStage(Function function, const program::PipelineInfo &pipe
   bool last = stage + 1 == pipeline.firstStage + pipeline.numStages;
   uint8_t flags = uint8_t((first ? program::kFirstStage : 0) | (last ? program::kLastStage : 0) |
                           (accumulates[stage] ? program::kAccumulate : 0));
-  call.begin(result.copies[stage], microbatch, 0, flags, shared.training);
+  call->begin(bench.isOnHost() ? result.copies[stage] : placed[stage], microbatch, 0, flags,
+              shared.training);
   bindTensors(function, stage, first, last);
-  return model.run(function, call);
+  return model.run(function, *call);
 }
 
 void PlainStep::bindTensors(Function function, uint32_t stage, bool first, bool last) {
@@ -147,19 +180,22 @@ void PlainStep::bindTensors(Function function, uint32_t stage, bool first, bool 
   if (backward && !first)
     bind(SlotKind::GradInput, stage - 1, SlotKind::GradOutput);
   if (forward && last)
-    call.setLoss(&result.losses[call.getMicrobatch()]);
+    call->setLoss(bench.getLoss(call->getMicrobatch()));
 }
 
 } // namespace
 
 Result<TrainingResult> runPlain(const Model &model, const program::SharedInfo &shared,
-                                const Replay &start, const TrainingOptions &options) {
+                                const Replay &start, const TrainingOptions &options,
+                                const CheckPlace &place) {
   if (options.numSteps == 0 || start.startOfLastStep.size() != start.result.copies.size())
     return Status::failure("the plain sum needs a replay of at least one step");
-  PlainStep step(model, shared, options);
+  PlainStep step(model, shared, options, place);
   if (Status status = step.prepare(start); !status)
     return status;
   if (Status status = step.run(); !status)
+    return status;
+  if (Status status = step.finish(); !status)
     return status;
   return step.takeResult();
 }

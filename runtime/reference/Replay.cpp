@@ -8,6 +8,7 @@
 
 #include "runtime/reference/Copies.h"
 #include "runtime/reference/ReplayValues.h"
+#include "runtime/reference/Workbench.h"
 
 #include "dualpipe/Runtime/Numerics.h"
 #include "dualpipe/Runtime/Reference.h"
@@ -76,25 +77,20 @@ std::vector<Action> listActions(const RankProgram &rank, bool keepPairs) {
   return actions;
 }
 
-/// A call with a workspace of its own.
-struct Worker {
-  Worker(const Model &model, const dp_step_state &state)
-      : workspace(model.getMaxWorkspaceBytes()),
-        call(model, state, workspace.data(), workspace.size()) {}
-  AlignedBuffer workspace;
-  StageCall call;
-};
-
 class Replayer {
 public:
   Replayer(const Model &model, const Program &program, const Optimizer &optimizer,
-           const TrainingOptions &options)
-      : model(model), program(program), optimizer(optimizer), options(options), values(model) {}
+           const TrainingOptions &options, const CheckPlace &place)
+      : model(model), program(program), optimizer(optimizer), options(options), bench(model, place),
+        values(model, bench.getMemory()) {}
 
   Result<Replay> run();
 
 private:
   Status prepare();
+  Status prepareCopies();
+  Status readCopies();
+  Status keepWeights();
   Status runStep();
   /// Runs the next action of a rank if it can; `advanced` says whether.
   Status advance(uint32_t rank, bool &advanced);
@@ -111,10 +107,11 @@ private:
   const Program &program;
   const Optimizer &optimizer;
   const TrainingOptions &options;
+  Workbench bench;
   ReplayValues values;
-  dp_step_state stepState = {};
   std::vector<RankState> ranks;
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::unique_ptr<StageCall>> calls;
+  std::vector<StageCopy> placed; ///< on a device, the copies there: in the order of the result's
   Replay replay;
 };
 
@@ -128,15 +125,58 @@ Status Replayer::prepare() {
     return status;
   for (const RankProgram &rank : program.ranks)
     ranks.push_back({&rank, listActions(rank, model.hasFused()), 0});
-  Result<std::vector<StageCopy>> copies = createCopies(model, optimizer, shared, options.seed);
-  if (!copies)
-    return copies.getStatus();
-  replay.result.copies = std::move(*copies);
   replay.result.numMicrobatches = shared.numMicrobatches;
   Result<std::vector<double>> losses = createLosses(options.numSteps, shared.numMicrobatches);
   if (!losses)
     return losses.getStatus();
   replay.result.losses = std::move(*losses);
+  if (Status status = bench.prepare(shared.numMicrobatches); !status)
+    return status;
+  return prepareCopies();
+}
+
+/// Those of the host hold the result; on a device the calls work on copies there.
+Status Replayer::prepareCopies() {
+  Result<std::vector<StageCopy>> copies =
+      createCopies(model, optimizer, program.shared, options.seed);
+  if (!copies)
+    return copies.getStatus();
+  replay.result.copies = std::move(*copies);
+  if (bench.isOnHost())
+    return Status::success();
+  if (Status status = bench.beginStep({0, options.seed, options.learningRate}); !status)
+    return status;
+  Result<StageCall *> call = getCall(0);
+  if (!call)
+    return call.getStatus();
+  for (const StageCopy &copy : replay.result.copies) {
+    Result<StageCopy> made =
+        StageCopy::create(model, copy.getRank(), copy.getStage(), program.shared.training,
+                          optimizer.getStateFactor(), bench.getMemory());
+    if (!made)
+      return made.getStatus();
+    if (Status status = made->initialize(model, **call); !status)
+      return status;
+    placed.push_back(std::move(*made));
+  }
+  return Status::success();
+}
+
+Status Replayer::readCopies() {
+  for (size_t i = 0; i < placed.size(); ++i)
+    if (Status status = placed[i].download(bench.getMemory(), replay.result.copies[i]); !status)
+      return status;
+  return Status::success();
+}
+
+Status Replayer::keepWeights() {
+  if (Status status = readCopies(); !status)
+    return status;
+  for (const StageCopy &copy : replay.result.copies) {
+    const AlignedBuffer &params = copy.getParamBuffer();
+    const auto *bytes = static_cast<const uint8_t *>(params.data());
+    replay.startOfLastStep.emplace_back(bytes, bytes + params.size());
+  }
   return Status::success();
 }
 
@@ -144,16 +184,19 @@ Result<Replay> Replayer::run() {
   if (Status status = prepare(); !status)
     return status;
   for (uint32_t step = 0; step < options.numSteps; ++step) {
-    stepState = {step, options.seed, options.learningRate};
+    if (Status status = bench.beginStep({step, options.seed, options.learningRate}); !status)
+      return status;
     if (step + 1 == options.numSteps)
-      for (const StageCopy &copy : replay.result.copies) {
-        const AlignedBuffer &params = copy.getParamBuffer();
-        const auto *bytes = static_cast<const uint8_t *>(params.data());
-        replay.startOfLastStep.emplace_back(bytes, bytes + params.size());
-      }
+      if (Status status = keepWeights(); !status)
+        return status;
     if (Status status = runStep(); !status)
       return status;
+    double *losses = replay.result.losses.data() + size_t(step) * program.shared.numMicrobatches;
+    if (Status status = bench.readLosses(losses); !status)
+      return status;
   }
+  if (Status status = readCopies(); !status)
+    return status;
   return std::move(replay);
 }
 
@@ -211,28 +254,27 @@ bool Replayer::isReady(const RankState &state, const Action &action, std::string
 }
 
 Status Replayer::runLaunches(uint32_t rank, const Action &action) {
-  std::vector<StageCall *> calls;
+  std::vector<StageCall *> members;
   std::vector<program::Function> functions;
   for (uint32_t index : action.args) {
     const Launch &launch = ranks[rank].program->launches[index];
     Result<StageCopy *> copy = getCopy(rank, launch.stage);
     if (!copy)
       return copy.getStatus();
-    Result<StageCall *> call = getCall(calls.size());
+    Result<StageCall *> call = getCall(members.size());
     if (!call)
       return call.getStatus();
     (*call)->begin(**copy, launch, program.shared.training);
     if (launch.function == program::Function::Forward && launch.flags & program::kLastStage)
-      (*call)->setLoss(&replay.result.losses[stepState.step * program.shared.numMicrobatches +
-                                             launch.microbatch]);
+      (*call)->setLoss(bench.getLoss(launch.microbatch));
     if (Status status = values.bind(launch, **call); !status)
       return status;
-    calls.push_back(*call);
+    members.push_back(*call);
     functions.push_back(launch.function);
   }
-  Status status = calls.size() == 1
-                      ? model.run(functions[0], *calls[0])
-                      : model.runFused(calls.data(), functions.data(), uint32_t(calls.size()));
+  Status status = members.size() == 1
+                      ? model.run(functions[0], *members[0])
+                      : model.runFused(members.data(), functions.data(), uint32_t(members.size()));
   for (uint32_t index : action.args)
     values.release(ranks[rank].program->launches[index]);
   return status;
@@ -263,7 +305,8 @@ Status Replayer::runReduction(const RankState &state, const Action &action, bool
   for (uint32_t member : members)
     ++ranks[member].next;
   advanced = true;
-  return sumGradients(copies);
+  Result<StageCall *> call = getCall(0);
+  return call ? sumGradients(copies, (*call)->get()) : call.getStatus();
 }
 
 Status Replayer::describeStall() const {
@@ -292,25 +335,24 @@ Result<StageCopy *> Replayer::getCopy(uint32_t rank, uint32_t stage) {
   if (index == program::kNone)
     return Status::failure(fmt::format(
         "the program of rank {} uses stage {}, which no pipeline places there", rank, stage));
-  return &replay.result.copies[index];
+  return bench.isOnHost() ? &replay.result.copies[index] : &placed[index];
 }
 
 Result<StageCall *> Replayer::getCall(size_t member) {
-  while (workers.size() <= member) {
-    workers.push_back(std::make_unique<Worker>(model, stepState));
-    if (!workers.back()->workspace.ok())
-      return Status::failure(fmt::format("the check has not enough memory for a workspace of {} "
-                                         "bytes",
-                                         workers.back()->workspace.size()));
+  while (calls.size() <= member) {
+    Result<std::unique_ptr<StageCall>> made = bench.makeCall();
+    if (!made)
+      return made.getStatus();
+    calls.push_back(std::move(*made));
   }
-  return &workers[member]->call;
+  return calls[member].get();
 }
 
 } // namespace
 
 Result<Replay> replay(const Model &model, const Program &program, const Optimizer &optimizer,
-                      const TrainingOptions &options) {
-  return Replayer(model, program, optimizer, options).run();
+                      const TrainingOptions &options, const CheckPlace &place) {
+  return Replayer(model, program, optimizer, options, place).run();
 }
 
 } // namespace dualpipe::runtime

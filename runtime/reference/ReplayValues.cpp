@@ -74,6 +74,17 @@ bool ReplayValues::isReady(const Launch &launch, std::string *missing) const {
   return ready;
 }
 
+Result<ReplayValues::Value> ReplayValues::make(size_t bytes) {
+  std::vector<void *> &pool = spare[bytes];
+  if (!pool.empty()) {
+    const Value value = {pool.back(), bytes};
+    pool.pop_back();
+    return value;
+  }
+  Result<void *> data = memory.allocate(bytes);
+  return data.ok() ? Result<Value>(Value{*data, bytes}) : Result<Value>(data.getStatus());
+}
+
 Status ReplayValues::bind(const Launch &launch, StageCall &call) {
   Status status = Status::success();
   forEachRole(launch, [&](SlotKind role) {
@@ -88,23 +99,17 @@ Status ReplayValues::bind(const Launch &launch, StageCall &call) {
             describeKind(role), launch.stage, launch.microbatch));
       return;
     }
-    AlignedBuffer &value = live[key];
+    Value &value = live[key];
     if (writes) {
-      size_t bytes = model.getBytes(launch.stage, role);
-      auto &pool = spare[bytes];
-      if (pool.empty()) {
-        value = AlignedBuffer(bytes);
-      } else {
-        value = std::move(pool.back());
-        pool.pop_back();
-      }
-      if (!value.ok())
-        status = Status::failure(fmt::format("the check has not enough memory for the {} of stage "
-                                             "{}, micro-batch {}: {} bytes",
+      Result<Value> made = make(model.getBytes(launch.stage, role));
+      if (made.ok())
+        value = *made;
+      else
+        status = Status::failure(fmt::format("the {} of stage {}, micro-batch {} of the check: {}",
                                              describeKind(role), launch.stage, launch.microbatch,
-                                             bytes));
+                                             made.message()));
     }
-    call.bind(role, value.data());
+    call.bind(role, value.data);
   });
   return status;
 }
@@ -121,7 +126,7 @@ void ReplayValues::release(const Launch &launch) {
     if (reads != readsLeft.end())
       readsLeft.erase(reads);
     auto value = live.find(key);
-    spare[value->second.size()].push_back(std::move(value->second));
+    spare[value->second.bytes].push_back(value->second.data);
     live.erase(value);
   });
 }

@@ -11,7 +11,7 @@
 #define DUALPIPE_RUNTIME_REFERENCE_REPLAYVALUES_H
 
 #include "dualpipe/Program/Program.h"
-#include "dualpipe/Runtime/AlignedBuffer.h"
+#include "dualpipe/Runtime/Memory.h"
 #include "dualpipe/Runtime/Model.h"
 
 #include <cstdint>
@@ -27,7 +27,8 @@ bool writesRole(program::Function function, program::SlotKind role);
 
 class ReplayValues {
 public:
-  explicit ReplayValues(const Model &model) : model(model) {}
+  /// `memory` outlives the values.
+  ReplayValues(const Model &model, Memory &memory) : model(model), memory(memory) {}
 
   /// Counts the reads of a launch, once per step, before anything runs.
   void expect(const program::Launch &launch);
@@ -44,13 +45,19 @@ public:
 
 private:
   using Key = uint64_t;
+  struct Value {
+    void *data = nullptr;
+    size_t bytes = 0;
+  };
   static Key getKey(const program::Launch &launch, program::SlotKind role);
+  Result<Value> make(size_t bytes);
 
   const Model &model;
-  std::unordered_map<Key, AlignedBuffer> live; // never iterated
+  Memory &memory;
+  std::unordered_map<Key, Value> live;         // never iterated
   std::unordered_map<Key, uint32_t> readsLeft; // never iterated
   std::unordered_map<Key, bool> bound;         // until released: whether it is written
-  std::map<size_t, std::vector<AlignedBuffer>> spare;
+  std::map<size_t, std::vector<void *>> spare; // by bytes
 };
 
 } // namespace dualpipe::runtime

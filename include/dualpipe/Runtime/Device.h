@@ -11,12 +11,11 @@
 #define DUALPIPE_RUNTIME_DEVICE_H
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/Memory.h"
 #include "dualpipe/Support/Status.h"
 #include "dualpipe/stage.h"
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 namespace dualpipe::runtime {
@@ -38,28 +37,15 @@ struct DevicePosition {
 };
 
 /// One rank's place of execution. `allocate` comes from the thread that prepares
-/// the run, before the rank's own thread exists; all other calls but
-/// `getPosition` and `abort` come from the rank's own.
-class Device {
+/// the run, before the rank's own thread exists; `upload` and `download` from there, from the one
+/// that follows it up, or from the rank's own; all other calls but `getPosition` and `abort` from
+/// the rank's own.
+class Device : public Memory {
 public:
-  virtual ~Device() = default;
-
-  /// Zeroed memory, aligned to kTensorAlignment, that lives as long as the
-  /// device. Fails where memory runs out. 0 bytes give null.
-  virtual Result<void *> allocate(size_t bytes) = 0;
-
-  /// Where the memory of `allocate` is.
-  virtual DLDevice getPlace() const { return {kDLCPU, 0}; }
   /// What a stage function on a stream gets as `dp_call::stream`.
   virtual void *getNativeStream(uint32_t stream) const {
     (void)stream;
     return nullptr;
-  }
-  /// Copies between memory of the host and memory of the device, and waits for it. From the thread
-  /// that prepares or follows up a run, or from the rank's own.
-  virtual Status upload(void *to, const void *from, size_t bytes) { return copy(to, from, bytes); }
-  virtual Status download(void *to, const void *from, size_t bytes) {
-    return copy(to, from, bytes);
   }
 
   /// Starts a step: all streams are empty, all events pending.
@@ -79,14 +65,6 @@ public:
   /// Makes a running or later `synchronize` return false soon. From any thread.
   virtual void abort() = 0;
   virtual DevicePosition getPosition() const = 0;
-
-private:
-  /// Where the device's memory is the host's.
-  static Status copy(void *to, const void *from, size_t bytes) {
-    if (bytes != 0)
-      std::memcpy(to, from, bytes);
-    return Status::success();
-  }
 };
 
 } // namespace dualpipe::runtime

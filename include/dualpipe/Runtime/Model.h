@@ -10,6 +10,7 @@
 
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/AlignedBuffer.h"
+#include "dualpipe/Runtime/Memory.h"
 #include "dualpipe/Support/Status.h"
 #include "dualpipe/stage.h"
 
@@ -60,6 +61,8 @@ public:
   Model &operator=(Model &&) = delete;
 
   const std::string &getName() const { return name; }
+  /// What kind of device the model was made for.
+  DLDeviceType getDevice() const { return device; }
   uint32_t getNumStages() const { return uint32_t(stages.size()); }
   uint32_t getNumMicrobatches() const { return numMicrobatches; }
   const dp_contract &getContract() const { return contract; }
@@ -133,6 +136,7 @@ private:
   const dp_model_api *api = nullptr;
   std::unique_ptr<dp_model, void (*)(dp_model *)> model{nullptr, nullptr};
   std::string name;
+  DLDeviceType device = kDLCPU;
   uint32_t numMicrobatches = 0;
   dp_contract contract{};
   std::vector<Stage> stages;
@@ -147,8 +151,19 @@ public:
   /// gradients. The parameters are zero until `initialize`.
   static Result<StageCopy> create(const Model &model, uint32_t rank, uint32_t stage, bool training,
                                   uint32_t stateFactor = 0);
-  /// Asks the model for the initial parameters, a function of seed and stage only.
+  /// The same in memory of a device, which outlives the copy.
+  static Result<StageCopy> create(const Model &model, uint32_t rank, uint32_t stage, bool training,
+                                  uint32_t stateFactor, Memory &memory);
+  /// Asks the model for the initial parameters, a function of seed and stage only. For copies on
+  /// the host.
   Status initialize(const Model &model, uint64_t seed);
+  /// The same for a copy on a device: `call` lends stream, workspace and the seed in its step
+  /// state.
+  Status initialize(const Model &model, StageCall &call);
+  /// Writes the weights of a copy of the same stage on the host into this one, in `memory`.
+  Status upload(Memory &memory, const StageCopy &host);
+  /// Reads weights and gradients back into such a copy.
+  Status download(Memory &memory, StageCopy &host) const;
 
   uint32_t getRank() const { return rank; }
   uint32_t getStage() const { return stage; }
@@ -163,7 +178,8 @@ public:
     return stateTensors[part * getNumParams() + index];
   }
 
-  /// The flat buffers, with the gaps that alignment leaves (always zero).
+  /// The flat buffers of a copy on the host, with the gaps that alignment leaves (always zero).
+  /// Empty for a copy on a device.
   AlignedBuffer &getParamBuffer() { return params; }
   const AlignedBuffer &getParamBuffer() const { return params; }
   AlignedBuffer &getGradBuffer() { return grads; }
@@ -178,13 +194,24 @@ public:
 
 private:
   StageCopy() = default;
+  StageCopy(const Model &model, uint32_t rank, uint32_t stage);
+  void makeTensors(DLDevice place, void *paramData, void *gradData, void *stateData, bool training,
+                   uint32_t stateFactor);
 
   uint32_t rank = 0;
   uint32_t stage = 0;
+  size_t flatBytes = 0; ///< of the parameters
   AlignedBuffer params, grads, state;
   std::vector<dp_tensor_spec> specs; // own the shapes that the tensors point to
   std::vector<DLTensor> paramTensors, gradTensors, stateTensors;
   std::vector<DLTensor *> paramPointers, gradPointers;
+};
+
+/// Where calls compute, beside their tensors. The default is the host.
+struct CallPlace {
+  DLDevice device{kDLCPU, 0};
+  void *stream = nullptr;  ///< CUstream
+  void *runtime = nullptr; ///< kernels::DeviceMath
 };
 
 /// One call of a stage function with the tensors it points to. Made once per thread (or per member
@@ -192,8 +219,9 @@ private:
 /// Does not allocate.
 class StageCall {
 public:
+  /// `stepState` and `workspace` are in memory of the place.
   StageCall(const Model &model, const dp_step_state &stepState, void *workspace,
-            size_t workspaceBytes);
+            size_t workspaceBytes, const CallPlace &place = {});
   StageCall(const StageCall &) = delete;
   StageCall &operator=(const StageCall &) = delete;
 
@@ -231,7 +259,8 @@ public:
   virtual ~Optimizer() = default;
   /// How many state tensors each parameter needs.
   virtual uint32_t getStateFactor() const = 0;
-  virtual Status step(StageCopy &copy, const dp_step_state &state) const = 0;
+  /// `call` says where the copy is, and lends its step state.
+  virtual Status step(StageCopy &copy, const dp_call &call) const = 0;
 };
 
 /// "sgd". Fails with the list of optimizers for any other name.

@@ -30,9 +30,13 @@ std::string describeType(DLDataType type);
 /// added in that order element by element; all copies end with the same bits. The caller gives the
 /// copies of one stage in ascending order of rank. float32 and float64.
 Status sumGradients(std::span<StageCopy *const> copies);
+/// The same where `call` computes: on the host, or on its stream of the device that has all copies.
+Status sumGradients(std::span<StageCopy *const> copies, const dp_call &call);
 
-/// parameters -= learningRate * gradients, element by element. float32 and float64.
+/// parameters -= learningRate * gradients, element by element. float32 and float64. On the host.
 Status descend(StageCopy &copy, double learningRate);
+/// The same where `call` computes, with the learning rate of its step state.
+Status descend(StageCopy &copy, const dp_call &call);
 
 } // namespace dualpipe::runtime
 

@@ -46,9 +46,16 @@ Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobat
 /// One GiB of losses.
 inline constexpr uint64_t kMaxLosses = uint64_t(1) << 27;
 
-/// Allocates and initialises the copies of `listCopies` (RankMemory.h).
+/// Allocates the copies of `listCopies` (RankMemory.h) on the host, and initialises them where the
+/// model runs there; else they are initialised on the device and read back after a run.
 Result<std::vector<StageCopy>> createCopies(const Model &model, const Optimizer &optimizer,
                                             const program::SharedInfo &shared, uint64_t seed);
+
+/// Where a check computes. By default on the host.
+struct CheckPlace {
+  Memory *memory = nullptr; ///< null: of the host. Copies wait for the calls before them
+  CallPlace calls;
+};
 
 /// A replay: its result, and the weights of every copy at the start of the last step, as flat
 /// buffers in the order of `result.copies`.
@@ -58,16 +65,18 @@ struct Replay {
 };
 
 /// Replays all ranks of a program (all must be there). Fails where a stage function fails, or where
-/// the programs cannot go on, saying what each rank waits for.
+/// the programs cannot go on, saying what each rank waits for. The result is on the host.
 Result<Replay> replay(const Model &model, const program::Program &program,
-                      const Optimizer &optimizer, const TrainingOptions &options);
+                      const Optimizer &optimizer, const TrainingOptions &options,
+                      const CheckPlace &place = {});
 
 /// One step in plain order: for each micro-batch a forward through all stages of its pipeline, then
 /// full backwards, accumulated into one gradient per stage. Starts from the weights in
 /// `start.startOfLastStep`; losses has one entry per micro-batch; one copy per stage, of rank 0,
 /// by stage, whose weights are those of the start.
 Result<TrainingResult> runPlain(const Model &model, const program::SharedInfo &shared,
-                                const Replay &start, const TrainingOptions &options);
+                                const Replay &start, const TrainingOptions &options,
+                                const CheckPlace &place = {});
 
 /// What a check found.
 struct CheckReport {
@@ -92,7 +101,7 @@ CheckReport compareRuns(const TrainingResult &run, const TrainingResult &referen
 /// All of it: replay, plain sum, comparison.
 Result<CheckReport> checkRun(const Model &model, const program::Program &program,
                              const Optimizer &optimizer, const TrainingOptions &options,
-                             const TrainingResult &run);
+                             const TrainingResult &run, const CheckPlace &place = {});
 
 } // namespace dualpipe::runtime
 

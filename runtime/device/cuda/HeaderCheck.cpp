@@ -121,6 +121,8 @@ static_assert(int(CUBLAS_COMPUTE_32F_PEDANTIC) == int(CublasCompute::Float32Peda
 static_assert(int(CUBLAS_COMPUTE_64F) == int(CublasCompute::Float64));
 static_assert(int(CUBLAS_DEFAULT_MATH) == int(CublasMath::Default));
 static_assert(int(CUBLAS_PEDANTIC_MATH) == int(CublasMath::Pedantic));
+static_assert(int(CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) ==
+              int(CublasMath::FullPrecisionReduction));
 static_assert(int(CUBLAS_ATOMICS_NOT_ALLOWED) == int(CublasAtomics::NotAllowed));
 static_assert(int(CUBLAS_ATOMICS_ALLOWED) == int(CublasAtomics::Allowed));
 static_assert(int(CUBLAS_GEMM_DEFAULT) == int(CublasAlgorithm::Default));

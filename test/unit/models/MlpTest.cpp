@@ -140,6 +140,7 @@ void checkHalves(const std::string &type) {
 
 TEST(Mlp, HalvesGiveTheBitsOfTheFullBackward) {
   checkHalves("f32");
+  checkHalves("bf16");
   checkHalves("f64");
 }
 
@@ -285,15 +286,15 @@ TEST(Mlp, RejectsWhatItCannotDo) {
   EXPECT_EQ(getCreateError("mlp", {{"seq", "12x"}}, 2),
             "model 'mlp': setting 'seq': expected an integer from 1 to 1048576, got '12x'");
   EXPECT_EQ(getCreateError("mlp", {{"dtype", "f16"}}, 2),
-            "model 'mlp': setting 'dtype': expected one of f32, f64, got 'f16'");
+            "model 'mlp': setting 'dtype': expected one of f32, bf16, f64, got 'f16'");
   EXPECT_EQ(getCreateError("mlp", {{"batch", "1048576"}, {"seq", "2"}, {"hidden", "1024"}}, 2),
             "model 'mlp': batch * seq * 4 * hidden is 8589934592, expected at most 1073741824; "
             "make one of them smaller");
   ModelOptions options = makeOptions("mlp", {}, 2);
-  options.device = kDLCUDA;
+  options.device = kDLVulkan;
   Result<Model> model = Model::create(options);
   ASSERT_FALSE(model);
-  EXPECT_EQ(model.message(), "model 'mlp': runs on the CPU only");
+  EXPECT_EQ(model.message(), "model 'mlp': runs on the CPU and on CUDA devices only");
 }
 
 } // namespace

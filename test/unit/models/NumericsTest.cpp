@@ -79,7 +79,9 @@ TEST(Numerics, DescentFollowsTheGradient) {
   }
   auto optimizer = createOptimizer("sgd");
   ASSERT_TRUE(optimizer);
-  ASSERT_TRUE((*optimizer)->step(copy, {0, 0, 0.5}).ok());
+  const dp_step_state state = {0, 0, 0.5};
+  StageCall call(model, state, nullptr, 0);
+  ASSERT_TRUE((*optimizer)->step(copy, call.get()).ok());
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(params[i], float(i - 1));
 }

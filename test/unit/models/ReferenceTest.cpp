@@ -326,7 +326,8 @@ TEST_F(FakeReferenceTest, ForwardOnlyComparesLosses) {
 TEST(ReplayValues, EverythingIsLetGo) {
   Program program = makeTwoRanks();
   Model model = makeModel("mlp", kSingle, 2, 3);
-  ReplayValues values(model);
+  HostMemory memory;
+  ReplayValues values(model, memory);
   StageFixture first(model, 0), second(model, 1);
   for (const auto &rank : program.ranks)
     for (const auto &launch : rank.launches)

@@ -104,7 +104,8 @@ enum class CublasOperation : int { None = 0, Transpose = 1 };
 /// cudaDataType_t.
 enum class CublasType : int { Float32 = 0, Float64 = 1, Bfloat16 = 14 };
 enum class CublasCompute : int { Float32 = 68, Float32Pedantic = 69, Float64 = 70 };
-enum class CublasMath : int { Default = 0, Pedantic = 2 };
+/// FullPrecisionReduction: parts of a product are added in the type of its sums.
+enum class CublasMath : int { Default = 0, Pedantic = 2, FullPrecisionReduction = 16 };
 enum class CublasAtomics : int { NotAllowed = 0, Allowed = 1 };
 enum class CublasAlgorithm : int { Default = -1 };
 /// libraryPropertyType.
