@@ -71,7 +71,7 @@ struct SoftGpuOptions {
   int driverVersion = 13000;
   int ncclVersion = 22809;
   int cublasVersion = 130100;
-  std::vector<SoftFault> faults;
+  std::vector<SoftFault> faults = {};
   /// How often ncclCommGetAsyncError says ncclInProgress after every call of NCCL.
   uint32_t inProgress = 0;
   /// The transfer or collective of so much, counted from 1 as they are issued, fails with
