@@ -100,6 +100,25 @@ Status Executor::allocateCalls() {
   return Status::success();
 }
 
+Status Executor::initializeCopies(uint64_t seed) {
+  if (Status status = beginStep({0, seed, 0.0}, nullptr); !status.ok())
+    return status;
+  const auto compute = std::find_if(
+      parts.rank->streams.begin(), parts.rank->streams.end(),
+      [](const program::Stream &stream) { return stream.kind == program::StreamKind::Compute; });
+  const auto stream = uint32_t(compute - parts.rank->streams.begin());
+  if (stream == parts.rank->streams.size())
+    return Status::success(); // a rank without computes has no copies either
+  StageCall &call = *calls.front();
+  call.get().stream = parts.device->getNativeStream(stream);
+  for (StageCopy &copy : parts.copies)
+    if (Status status = copy.initialize(*parts.model, call); !status.ok())
+      return status;
+  const bool done = parts.device->synchronize();
+  parts.device->endStep();
+  return done ? Status::success() : Status::failure("the initial weights could not be written");
+}
+
 StageCopy *Executor::findCopy(uint32_t stage) const {
   for (StageCopy &copy : parts.copies)
     if (copy.getStage() == stage)

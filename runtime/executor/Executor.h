@@ -36,6 +36,8 @@ public:
   /// Allocates the rank's arena. Fails where memory runs out.
   static Result<std::unique_ptr<Executor>> create(const ExecutorParts &parts);
 
+  /// Writes the initial weights of copies on a device, which runs nothing else yet.
+  Status initializeCopies(uint64_t seed);
   /// Runs all commands once. The forwards of last stages write losses[microbatch].
   /// False after a failure, which the sink has then.
   bool runStep(const dp_step_state &state, double *losses);

@@ -5,7 +5,6 @@
 #include "Executor.h"
 #include "Watchdog.h"
 
-#include "dualpipe/Runtime/LocalTransport.h"
 #include "dualpipe/Runtime/MeasureModel.h"
 
 #include <fmt/format.h>
@@ -43,17 +42,22 @@ struct Session::State : FailureSink {
         SessionOptions givenOptions)
       : program(std::move(givenProgram)), model(std::move(givenModel)),
         optimizer(std::move(givenOptimizer)), options(std::move(givenOptions)),
-        hub(program->shared) {}
+        backend(options.backend ? options.backend
+                                : std::make_shared<CpuBackend>(program->shared, options.device)) {}
 
   struct Rank {
     std::unique_ptr<RankRecorder> recorder; ///< null where nothing is recorded
-    std::unique_ptr<CpuDevice> device;
-    std::unique_ptr<Transport> transport;
+    Backend::Ends ends;
+    /// In memory of the device, where that is not the host's; else those of the result are used.
+    std::vector<StageCopy> copies;
     std::unique_ptr<Executor> executor;
   };
 
   Status prepare();
   Status prepareRank(const program::RankProgram &rankProgram);
+  static bool hasOwnMemory(const Rank &rank);
+  Status placeCopies(Rank &rank, std::span<const StageCopy> results);
+  Status fetchCopies();
   std::span<StageCopy> findCopies(uint32_t rank);
   Status checkMemory();
   void fail(Status status) override;
@@ -76,7 +80,7 @@ struct Session::State : FailureSink {
   const std::shared_ptr<const Model> model;
   const std::shared_ptr<const Optimizer> optimizer;
   const SessionOptions options;
-  LocalHub hub;
+  const std::shared_ptr<Backend> backend;
   TrainingResult result;
   std::vector<StepRecording> recordings;
   std::vector<Rank> ranks;
@@ -101,6 +105,9 @@ Status Session::State::prepare() {
     return Status::failure(fmt::format("the program file holds {} of {} ranks, expected all of "
                                        "them; compile it without --only-rank",
                                        program->ranks.size(), shared.numRanks));
+  if (options.numRecordedSteps != 0 && !backend->canRecord())
+    return Status::failure("times of commands cannot be taken on a GPU yet; trace, profile and "
+                           "explain runs with --backend=cpu");
   if (Status status = model->checkProgram(shared); !status.ok())
     return status;
   Result<std::vector<double>> losses =
@@ -129,22 +136,58 @@ Status Session::State::prepare() {
 
 Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
   Rank &rank = ranks.emplace_back();
-  rank.device = std::make_unique<CpuDevice>(rankProgram, *this, options.device);
   if (options.numRecordedSteps != 0)
     rank.recorder = std::make_unique<RankRecorder>(rankProgram.commands.size());
-  rank.device->setRecorder(rank.recorder.get());
-  Result<std::unique_ptr<Transport>> transport = hub.connect(rankProgram, *rank.device);
-  if (!transport.ok())
-    return transport.getStatus();
-  rank.transport = std::move(*transport);
+  Result<Backend::Ends> ends = backend->connect(rankProgram, *this, rank.recorder.get());
+  if (!ends.ok())
+    return ends.getStatus();
+  rank.ends = std::move(*ends);
 
-  const std::span<StageCopy> copies = findCopies(rankProgram.rank);
+  const std::span<StageCopy> results = findCopies(rankProgram.rank);
+  if (Status status = placeCopies(rank, results); !status.ok())
+    return status;
+  const std::span<StageCopy> copies = hasOwnMemory(rank) ? rank.copies : results;
   Result<std::unique_ptr<Executor>> executor = Executor::create(
-      {&program->shared, &rankProgram, model.get(), optimizer.get(), rank.device.get(),
-       rank.transport.get(), this, copies, rank.recorder.get()});
+      {&program->shared, &rankProgram, model.get(), optimizer.get(), rank.ends.device.get(),
+       rank.ends.transport.get(), this, copies, rank.ends.math.get(), rank.recorder.get()});
   if (!executor.ok())
     return executor.getStatus();
   rank.executor = std::move(*executor);
+  if (!hasOwnMemory(rank))
+    return Status::success();
+  Status status = rank.executor->initializeCopies(options.training.seed);
+  return failure ? *failure : status; // what the device has reported says more
+}
+
+bool Session::State::hasOwnMemory(const Rank &rank) {
+  return rank.ends.device->getPlace().device_type != kDLCPU;
+}
+
+/// The likes of the result's copies on a device; their weights come from there.
+Status Session::State::placeCopies(Rank &rank, std::span<const StageCopy> results) {
+  if (!hasOwnMemory(rank))
+    return Status::success();
+  rank.copies.reserve(results.size());
+  for (const StageCopy &copy : results) {
+    Result<StageCopy> placed =
+        StageCopy::create(*model, copy.getRank(), copy.getStage(), program->shared.training,
+                          optimizer->getStateFactor(), *rank.ends.device);
+    if (!placed.ok())
+      return placed.getStatus();
+    rank.copies.push_back(std::move(*placed));
+  }
+  return Status::success();
+}
+
+/// After the last step: what a device has goes to the result.
+Status Session::State::fetchCopies() {
+  for (size_t i = 0; i != ranks.size(); ++i) {
+    const std::span<StageCopy> results = findCopies(program->ranks[i].rank);
+    for (size_t k = 0; k != ranks[i].copies.size(); ++k)
+      if (Status status = ranks[i].copies[k].download(*ranks[i].ends.device, results[k]);
+          !status.ok())
+        return status;
+  }
   return Status::success();
 }
 
@@ -180,7 +223,7 @@ void Session::State::fail(Status status) {
       failure = std::move(status);
   }
   for (const Rank &rank : ranks)
-    rank.device->abort();
+    rank.ends.device->abort();
   changed.notify_all();
 }
 
@@ -264,7 +307,7 @@ void Session::State::reportSteps(std::unique_lock<std::mutex> &lock) {
 std::vector<DevicePosition> Session::State::getPositions() const {
   std::vector<DevicePosition> positions;
   for (const Rank &rank : ranks)
-    positions.push_back(rank.device->getPosition());
+    positions.push_back(rank.ends.device->getPosition());
   return positions;
 }
 
@@ -350,6 +393,8 @@ Result<RunReport> Session::run() {
     state->isStuck ? thread.detach() : thread.join();
   if (state->hasFailed())
     return *state->failure;
+  if (Status status = state->fetchCopies(); !status.ok())
+    return status;
 
   RunReport report;
   report.wallSeconds = getSeconds(Clock::now() - state->start);

@@ -3,6 +3,7 @@
 #include "Devices.h"
 #include "Options.h"
 #include "Report.h"
+#include "SelectBackend.h"
 
 #include "dualpipe/Program/Dump.h"
 #include "dualpipe/Program/Reader.h"
@@ -45,9 +46,10 @@ static int finish(int exitCode) {
   return exitCode;
 }
 
-static Result<runtime::ModelOptions> makeModelOptions(const Options &options,
-                                                      const program::SharedInfo &shared) {
+static Result<runtime::ModelOptions>
+makeModelOptions(const Options &options, const program::SharedInfo &shared, DLDeviceType device) {
   runtime::ModelOptions model;
+  model.device = device;
   model.name = options.model;
   model.numStages = shared.numStages;
   model.numMicrobatches = shared.numMicrobatches;
@@ -78,28 +80,69 @@ namespace {
 /// What a run needs, owned together.
 struct Parts {
   std::shared_ptr<const program::Program> program;
+  SelectedBackend backend;
   std::shared_ptr<const runtime::Model> model;
   std::shared_ptr<const runtime::Optimizer> optimizer;
 };
 } // namespace
 
-static Result<runtime::Model> loadModel(const Options &options, const program::SharedInfo &shared) {
-  Result<runtime::ModelOptions> modelOptions = makeModelOptions(options, shared);
+static Result<std::shared_ptr<const runtime::Model>>
+loadModel(const Options &options, const program::SharedInfo &shared, DLDeviceType device) {
+  Result<runtime::ModelOptions> modelOptions = makeModelOptions(options, shared, device);
   if (!modelOptions.ok())
     return modelOptions.getStatus();
-  return runtime::Model::create(*modelOptions);
+  Result<runtime::Model> model = runtime::Model::create(*modelOptions);
+  if (!model.ok())
+    return model.getStatus();
+  return std::make_shared<const runtime::Model>(std::move(*model));
+}
+
+/// Where the user leaves the choice, a model that runs on the CPU alone runs there.
+static Status loadModelForBackend(const Options &options, Parts &parts) {
+  const program::SharedInfo &shared = parts.program->shared;
+  auto model = loadModel(options, shared, parts.backend.getDevice());
+  if (!model.ok() && parts.backend.cuda && options.backend == "auto") {
+    parts.backend = {nullptr, nullptr, "running on the CPU: " + model.message()};
+    model = loadModel(options, shared, kDLCPU);
+  }
+  if (!model.ok())
+    return model.getStatus();
+  parts.model = std::move(*model);
+  return Status::success();
 }
 
 static Result<Parts> loadParts(const Options &options, program::Program program) {
-  Result<runtime::Model> model = loadModel(options, program.shared);
-  if (!model.ok())
-    return model.getStatus();
+  Parts parts;
+  parts.program = std::make_shared<const program::Program>(std::move(program));
+  Result<SelectedBackend> backend = selectBackend(options, parts.program->shared);
+  if (!backend.ok())
+    return backend.getStatus();
+  parts.backend = std::move(*backend);
+  if (Status status = loadModelForBackend(options, parts); !status.ok())
+    return status;
   Result<std::unique_ptr<runtime::Optimizer>> optimizer =
       runtime::createOptimizer(options.optimizer);
   if (!optimizer.ok())
     return optimizer.getStatus();
-  return Parts{std::make_shared<const program::Program>(std::move(program)),
-               std::make_shared<const runtime::Model>(std::move(*model)), std::move(*optimizer)};
+  parts.optimizer = std::move(*optimizer);
+  if (options.backendGiven && !parts.backend.note.empty())
+    fmt::print(stderr, "launcher: note: {}\n", parts.backend.note);
+  return parts;
+}
+
+/// On the device of the run: then all agrees bit for bit.
+static Result<runtime::CheckReport> checkResult(const Parts &parts,
+                                                const runtime::TrainingOptions &training,
+                                                const runtime::RunReport &run) {
+  runtime::CheckPlace place;
+  if (parts.backend.cuda) {
+    Result<runtime::CheckPlace> made = parts.backend.cuda->makeCheckPlace();
+    if (!made.ok())
+      return made.getStatus();
+    place = *made;
+  }
+  return runtime::checkRun(*parts.model, *parts.program, *parts.optimizer, training, run.result,
+                           place);
 }
 
 /// Checks the run against its replay, prints, and says whether all is well.
@@ -107,8 +150,7 @@ static int report(const Options &options, const Parts &parts, const RunDescripti
                   const runtime::TrainingOptions &training, const runtime::RunReport &run) {
   std::optional<runtime::CheckReport> check;
   if (options.check) {
-    Result<runtime::CheckReport> checked =
-        runtime::checkRun(*parts.model, *parts.program, *parts.optimizer, training, run.result);
+    Result<runtime::CheckReport> checked = checkResult(parts, training, run);
     if (!checked.ok())
       return fail(fmt::format("the check could not run: {}", checked.message()));
     check = std::move(*checked);
@@ -138,14 +180,16 @@ static int runProgram(const Options &options, program::Program program) {
   if (!parts.ok())
     return fail(parts.message());
   const program::SharedInfo &shared = parts->program->shared;
-  const runtime::SessionOptions sessionOptions = makeSessionOptions(options, shared.numRanks);
+  runtime::SessionOptions sessionOptions = makeSessionOptions(options, shared.numRanks);
+  sessionOptions.backend = parts->backend.cuda;
   Result<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(parts->program, parts->model, parts->optimizer, sessionOptions);
   if (!session.ok())
     return fail(session.message());
 
-  const RunDescription description{parts->program.get(), parts->model->getName(), "cpu",
-                                   &(*session)->getMemory(), (*session)->getNumCommands()};
+  const RunDescription description{parts->program.get(), parts->model->getName(),
+                                   parts->backend.getName(), &(*session)->getMemory(),
+                                   (*session)->getNumCommands()};
   if (!options.json)
     print(describeRun(description, options));
   Result<runtime::RunReport> run = options.shuffleSeed
@@ -164,16 +208,16 @@ static int runProgram(const Options &options, program::Program program) {
 /// What the program would allocate with the model that is named.
 static Result<std::vector<runtime::RankMemory>> predictMemory(const Options &options,
                                                               const program::Program &program) {
-  Result<runtime::Model> model = loadModel(options, program.shared);
+  auto model = loadModel(options, program.shared, kDLCPU);
   if (!model.ok())
     return model.getStatus();
-  if (Status status = model->checkProgram(program.shared); !status.ok())
+  if (Status status = (*model)->checkProgram(program.shared); !status.ok())
     return status;
   Result<std::unique_ptr<runtime::Optimizer>> optimizer =
       runtime::createOptimizer(options.optimizer);
   if (!optimizer.ok())
     return optimizer.getStatus();
-  return runtime::measureMemory(program, runtime::measureModel(*model, **optimizer));
+  return runtime::measureMemory(program, runtime::measureModel(**model, **optimizer));
 }
 
 /// The times that the program will take, from the costs that were planned or given.

@@ -60,8 +60,10 @@ static CLI::Validator makeFinite(double least, double most) {
 
 static void addOptions(CLI::App &app, Options &options) {
   app.add_option("program", options.program, "The compiled program")->type_name("PROGRAM.dpx");
-  app.add_option("--backend", options.backend, "Where to run: auto or cpu; sim predicts instead")
-      ->check(CLI::IsMember({"auto", "cpu", "sim"}))
+  app.add_option("--backend", options.backend,
+                 "Where to run: auto (a GPU where one can be used, else the CPU), cpu or cuda; sim "
+                 "predicts instead")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda", "sim"}))
       ->capture_default_str();
   app.add_option("--cost", options.costs,
                  "Times for --backend=sim, instead of those planned with: fwd, bwd, bwd_input, "
@@ -125,6 +127,9 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
   for (const char *name : {"--steps", "--check", "--jitter"})
     if (predicts && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
+  for (const char *name : {"--jitter", "--shuffle"})
+    if (options.backend == "cuda" && app.count(name) != 0)
+      return fmt::format("{} does not apply with --backend=cuda", name);
   return "";
 }
 
@@ -147,6 +152,7 @@ std::optional<Options> parseOptions(int argc, char **argv, int &exitCode) {
     exitCode = 1;
     return {};
   }
+  options.backendGiven = app.count("--backend") != 0;
   if (const std::string mistake = findMistake(app, options); !mistake.empty()) {
     std::cerr << "launcher: error: " << mistake << "\n(--help lists the options)\n";
     exitCode = 1;

@@ -14,7 +14,8 @@ namespace dualpipe::launcher {
 struct Options {
   std::string program;
   std::string backend = "auto";
-  std::string costs; ///< of the simulation, over those that the program was planned with
+  bool backendGiven = false; ///< and not the default
+  std::string costs;         ///< of the simulation, over those that the program was planned with
   std::string model = "mlp";
   std::vector<std::string> settings; ///< KEY=VALUE
   /// A simulation takes the sizes of the model, since it was named.

@@ -4,6 +4,7 @@
 #define DUALPIPE_RUNTIME_SESSION_H
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/Backend.h"
 #include "dualpipe/Runtime/CpuDevice.h"
 #include "dualpipe/Runtime/Model.h"
 #include "dualpipe/Runtime/RankMemory.h"
@@ -30,6 +31,9 @@ struct SessionOptions {
   TrainingOptions training;
   /// Without progress on any rank for so long the run is stopped.
   double timeoutSeconds = 120;
+  /// Where ranks run; null is on threads of this process, as `device` says. The model must be made
+  /// for it.
+  std::shared_ptr<Backend> backend;
   CpuDeviceOptions device;
   /// How many of the last steps are recorded. With any, all ranks begin a step together.
   uint32_t numRecordedSteps = 0;

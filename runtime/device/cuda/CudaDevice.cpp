@@ -238,6 +238,7 @@ Status CudaDevice::download(void *to, const void *from, size_t bytes) {
 DLDevice CudaDevice::getPlace() const { return {kDLCUDA, state->gpu.getOrdinal()}; }
 void *CudaDevice::getNativeStream(uint32_t stream) const { return state->streams[stream]; }
 Stream CudaDevice::getStream(uint32_t stream) const { return state->streams[stream]; }
+Stream CudaDevice::getCopyStream() const { return state->streams.back(); }
 const DriverApi &CudaDevice::getDriver() const { return state->driver; }
 const GpuContext &CudaDevice::getGpu() const { return state->gpu; }
 FailureSink &CudaDevice::getFailures() const { return state->failures; }

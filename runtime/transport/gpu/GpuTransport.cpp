@@ -58,6 +58,11 @@ struct End {
 class GpuTransport : public Transport {
 public:
   GpuTransport(CudaDevice &device, SumFunction sum) : device(device), sum(std::move(sum)) {}
+  ~GpuTransport() override {
+    const ContextScope scope(device.getGpu()); // for the events
+    channels.clear();
+    reductions.clear();
+  }
 
   Status send(uint32_t stream, uint32_t command, uint32_t channel, const void *data,
               size_t bytes) override {

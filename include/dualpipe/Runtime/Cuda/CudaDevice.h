@@ -94,6 +94,8 @@ public:
   /// waits for another rank: false once the run has been stopped, after telling the sink where a
   /// stream has failed.
   Stream getStream(uint32_t stream) const;
+  /// The stream of `upload` and `download`.
+  Stream getCopyStream() const;
   const DriverApi &getDriver() const;
   const GpuContext &getGpu() const;
   FailureSink &getFailures() const;

@@ -1,0 +1,54 @@
+//===- Backend.h - what a session runs on --------------------------------------===//
+
+#ifndef DUALPIPE_RUNTIME_BACKEND_H
+#define DUALPIPE_RUNTIME_BACKEND_H
+
+#include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/CpuDevice.h"
+#include "dualpipe/Runtime/Device.h"
+#include "dualpipe/Runtime/LocalTransport.h"
+#include "dualpipe/Runtime/Recording.h"
+#include "dualpipe/Runtime/Transport.h"
+
+#include <memory>
+
+namespace dualpipe::runtime {
+
+/// Makes the device and the transport of each rank of a process.
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  /// A rank's own. The parts go in the order of their destruction: last to first.
+  struct Ends {
+    std::unique_ptr<Device> device;
+    std::shared_ptr<void> math; ///< what calls get as dp_call::runtime; may be null
+    std::unique_ptr<Transport> transport;
+  };
+  /// Each rank once, from one thread. `rank`, `failures` and `recorder` outlive the ends, which the
+  /// backend outlives. `recorder` takes the times of commands; it may be null, and is where the
+  /// backend cannot record.
+  virtual Result<Ends> connect(const program::RankProgram &rank, FailureSink &failures,
+                               RankRecorder *recorder) = 0;
+  /// Whether times of commands can be taken.
+  virtual bool canRecord() const = 0;
+};
+
+/// Threads of this process.
+class CpuBackend : public Backend {
+public:
+  /// `shared` outlives the backend.
+  CpuBackend(const program::SharedInfo &shared, const CpuDeviceOptions &options)
+      : hub(shared), options(options) {}
+  Result<Ends> connect(const program::RankProgram &rank, FailureSink &failures,
+                       RankRecorder *recorder) override;
+  bool canRecord() const override { return true; }
+
+private:
+  LocalHub hub;
+  CpuDeviceOptions options;
+};
+
+} // namespace dualpipe::runtime
+
+#endif // DUALPIPE_RUNTIME_BACKEND_H

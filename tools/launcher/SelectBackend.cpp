@@ -1,0 +1,38 @@
+//===- SelectBackend.cpp - what --backend means on this machine ------------------===//
+
+#include "SelectBackend.h"
+
+namespace dualpipe::launcher {
+
+using namespace runtime::cuda;
+
+static Result<SelectedBackend> selectCuda(const Options &options,
+                                          const program::SharedInfo &shared) {
+  Result<CudaApis> apis = loadCudaApis();
+  if (!apis.ok())
+    return apis.getStatus();
+  SelectedBackend selected;
+  selected.apis = std::make_shared<const CudaApis>(*apis);
+  CudaBackendOptions backendOptions;
+  backendOptions.device.timeoutSeconds = options.timeoutSeconds;
+  Result<std::unique_ptr<CudaBackend>> backend =
+      CudaBackend::create(*selected.apis, shared, backendOptions);
+  if (!backend.ok())
+    return backend.getStatus();
+  selected.cuda = std::move(*backend);
+  return selected;
+}
+
+Result<SelectedBackend> selectBackend(const Options &options, const program::SharedInfo &shared) {
+  const bool forCpu = options.backend == "cpu" || options.jitterSeed || options.shuffleSeed;
+  if (forCpu)
+    return SelectedBackend();
+  Result<SelectedBackend> cuda = selectCuda(options, shared);
+  if (cuda.ok() || options.backend == "cuda")
+    return cuda;
+  SelectedBackend cpu;
+  cpu.note = "running on the CPU: " + cuda.message();
+  return cpu;
+}
+
+} // namespace dualpipe::launcher
