@@ -153,7 +153,8 @@ static std::vector<std::string> makeRow(const RankMemory &memory, const program:
   return row;
 }
 
-std::string printMemory(const std::vector<RankMemory> &memory, const program::Program &program) {
+std::vector<std::vector<std::string>> tabulateMemory(const std::vector<RankMemory> &memory,
+                                                     const program::Program &program) {
   std::vector<std::vector<std::string>> rows = {
       {"rank", "memory", "weights", "gradients", "optimizer", "workspace", "slots"}};
   for (unsigned kind = 0; kind != program::kNumSlotKinds; ++kind)
@@ -161,19 +162,7 @@ std::string printMemory(const std::vector<RankMemory> &memory, const program::Pr
   rows.front().push_back("most of the slots in use at once");
   for (const RankMemory &entry : memory)
     rows.push_back(makeRow(entry, program));
-  std::vector<size_t> widths(rows.front().size());
-  for (const std::vector<std::string> &row : rows)
-    for (size_t i = 0; i != row.size(); ++i)
-      widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const std::vector<std::string> &row : rows) {
-    std::string line;
-    for (size_t i = 0; i + 1 != row.size(); ++i)
-      line += fmt::format("{:>{}}  ", row[i], widths[i]);
-    line += row.back();
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
+  return rows;
 }
 
 } // namespace dualpipe::runtime

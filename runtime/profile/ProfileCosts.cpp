@@ -54,6 +54,7 @@ static void setSizes(SimulationCosts &costs, const ModelSizes &sizes) {
     costs.sizes.gradients.push_back(stage.tensors[size_t(program::SlotKind::GradOutput)]);
     costs.sizes.parameters.push_back(stage.gradients);
   }
+  costs.model = sizes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -306,7 +306,14 @@ Result<Prediction> predict(const program::Program &program, const SimulationCost
   Result<Simulation> run = simulate(program, costs, /*keepTimes=*/true);
   if (!run)
     return run.getStatus();
-  return describeRun(program, costs, *run);
+  Prediction prediction = describeRun(program, costs, *run);
+  if (!costs.model)
+    return prediction;
+  Result<std::vector<RankMemory>> memory = measureMemory(program, *costs.model);
+  if (!memory)
+    return memory.getStatus();
+  prediction.memory = std::move(*memory);
+  return prediction;
 }
 
 } // namespace dualpipe::runtime

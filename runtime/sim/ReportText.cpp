@@ -193,8 +193,9 @@ static std::string printWaits(const Prediction &prediction, const program::Progr
 }
 
 std::string printText(const Prediction &prediction, const program::Program &program) {
-  const std::string memory =
-      prediction.memory.empty() ? "" : printMemory(prediction.memory, program) + "\n";
+  const std::string memory = prediction.memory.empty()
+                                 ? ""
+                                 : printTable(tabulateMemory(prediction.memory, program)) + "\n";
   return printHead(prediction) + printTotals(prediction) + "\n" + printRanks(prediction) + "\n" +
          memory + printCriticalPath(prediction) + printWaits(prediction, program);
 }

@@ -50,8 +50,9 @@ std::vector<std::pair<uint32_t, uint32_t>> listCopies(const program::SharedInfo 
 /// The memory of every rank as a list of objects (docs/reports.md).
 nlohmann::ordered_json toJson(const std::vector<RankMemory> &memory,
                               const program::Program &program);
-/// A table with a line per rank, and where the slots of each class are all in use.
-std::string printMemory(const std::vector<RankMemory> &memory, const program::Program &program);
+/// A table: the names of the columns, then a row per rank. The last column is text.
+std::vector<std::vector<std::string>> tabulateMemory(const std::vector<RankMemory> &memory,
+                                                     const program::Program &program);
 /// One line for ranks with equal memory: "  memory of ranks 0 to 3: 1.5 MiB: weights ...".
 std::string summarizeMemory(const std::vector<RankMemory> &memory);
 /// "1.5 MiB"

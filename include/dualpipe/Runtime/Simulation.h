@@ -10,6 +10,7 @@
 #define DUALPIPE_RUNTIME_SIMULATION_H
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/ModelSizes.h"
 #include "dualpipe/Schedule/Costs.h"
 #include "dualpipe/Support/Status.h"
 
@@ -98,6 +99,8 @@ struct SimulationCosts {
   /// Bytes of every transfer and of the gradients of every stage, unless `sizes` says.
   uint64_t bytes = 0, reduceBytes = 0;
   TransferSizes sizes;
+  /// Of the model; where they are known, a prediction says what memory ranks take.
+  std::optional<ModelSizes> model;
 
   /// From the last member's coming to the end of a reduction. Where bytes and bandwidth
   /// are known, the time of a ring comes on top (docs/reports.md).

@@ -2,6 +2,7 @@
 
 #include "TestPrograms.h"
 
+#include "dualpipe/Runtime/Prediction.h"
 #include "dualpipe/Runtime/RankMemory.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@ using namespace dualpipe::program;
 using namespace dualpipe::runtime;
 using namespace dualpipe::test;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 namespace {
@@ -206,6 +208,33 @@ TEST(RankMemoryTest, MoreThanMemoryCanBeIsRejected) {
   EXPECT_EQ(measureMemory(program, sizes).message(),
             "rank 0 needs more than memory can be: its slots and workspaces have more than "
             "18446744073709551615 bytes");
+}
+
+//===----------------------------------------------------------------------===//
+// Predictions
+//===----------------------------------------------------------------------===//
+
+TEST(RankMemoryTest, PredictionsHaveItWhereSizesAreKnown) {
+  const Program program = buildPipelines({.numRanks = 2, .numMicrobatches = 2});
+  SimulationCosts costs;
+  Result<Prediction> without = predict(program, costs);
+  ASSERT_TRUE(without.ok()) << without.message();
+  EXPECT_TRUE(without->memory.empty());
+  EXPECT_THAT(printJson(*without, program), HasSubstr("\"memory\": null,"));
+
+  costs.model = makeSizes(2);
+  Result<Prediction> with = predict(program, costs);
+  ASSERT_TRUE(with.ok()) << with.message();
+  ASSERT_EQ(with->memory.size(), 2u);
+  EXPECT_EQ(with->memory[1].getTotal(), measure(program, makeSizes(2))[1].getTotal());
+  const nlohmann::json json = nlohmann::json::parse(printJson(*with, program));
+  EXPECT_EQ(json["memory"], nlohmann::json(toJson(with->memory, program)));
+  EXPECT_THAT(printText(*with, program), HasSubstr("most of the slots in use at once"));
+  EXPECT_THAT(printText(*without, program), Not(HasSubstr("in use at once")));
+
+  costs.model = makeSizes(3);
+  EXPECT_THAT(predict(program, costs).message(),
+              StartsWith("the sizes are those of a model with 3 stages"));
 }
 
 //===----------------------------------------------------------------------===//
