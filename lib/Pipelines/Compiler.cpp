@@ -69,7 +69,7 @@ LogicalResult Compiler::verifyRank(const program::RankProgram &rank) const {
   for (auto *check : {program::verifyRank, program::verifyResults, program::verifyMemory})
     if (failed(report(check(tables.getInfo(), rank), &rank)))
       return failure();
-  return success();
+  return report(program::verifyGroups(tables.getInfo(), rank), &rank);
 }
 
 Location Compiler::getLocation(program::CommandRef ref,

@@ -37,11 +37,15 @@ void dualpipe::lowerRanks(OpPassManager &pm, Level from, Level to, unsigned spar
     addStreams(pm, spares);
 }
 
-void dualpipe::buildLowering(OpPassManager &pm, Level from, Level to, unsigned spares) {
+void dualpipe::buildLowering(OpPassManager &pm, Level from, Level to, unsigned spares,
+                             std::optional<uint32_t> groupLimit) {
   if (from != Level::Streams)
     lowerRanks(pm, from, to, spares);
-  if (to == Level::Streams)
-    pm.addPass(createStreamVerify());
+  if (to != Level::Streams)
+    return;
+  if (groupLimit)
+    pm.nest<stream::ProgramOp>().addPass(createStreamSplitGroups({*groupLimit}));
+  pm.addPass(createStreamVerify({groupLimit.value_or(program::kDefaultGroupLimit)}));
 }
 
 void dualpipe::registerLoweringPipelines() {

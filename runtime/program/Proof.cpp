@@ -19,7 +19,7 @@ struct Counts {
   uint64_t commands = 0, streams = 0, events = 0, waits = 0;
   uint64_t slots = 0, peak = 0, spares = 0;
   uint64_t accesses = 0, reads = 0;
-  uint64_t sends = 0, reductions = 0;
+  uint64_t sends = 0, reductions = 0, groups = 0;
   uint64_t forwards = 0, contributions = 0, copies = 0;
 };
 
@@ -60,8 +60,10 @@ static void countCommand(const SharedInfo &shared, const RankProgram &rank, cons
   case CommandOp::Reduce:
     ++counts.reductions;
     return;
-  case CommandOp::Pair:
   case CommandOp::Group:
+    ++counts.groups;
+    return;
+  case CommandOp::Pair:
     return;
   }
 }
@@ -106,6 +108,8 @@ std::string describeProof(const Program &program, const WholeOptions &options) {
                          counts.streams));
   line("P4", fmt::format("{} slots: {} hold values at once, {} spare", counts.slots, counts.peak,
                          counts.spares));
+  line("P5",
+       fmt::format("{} groups have at most {} transfers each", counts.groups, options.groupLimit));
   line("D1", fmt::format("{} transfers and {} reductions have all their ends", counts.sends,
                          counts.reductions));
   line("D2", fmt::format("{} channels are received from in the order of the sends",

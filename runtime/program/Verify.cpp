@@ -72,6 +72,9 @@ Verdict verifyWholeProgram(const Program &program, const WholeOptions &options) 
   if (Verdict verdict = options.numQueues ? verifyQueues(program.shared, ranks, *options.numQueues)
                                           : verifyProgress(program.shared, ranks))
     return verdict;
+  for (const RankProgram &rank : program.ranks)
+    if (Verdict verdict = verifyGroups(program.shared, rank, options.groupLimit))
+      return verdict;
   if (Verdict verdict = verifyEach(program, verifyResults))
     return verdict;
   return verifyEach(program, verifyMemory);

@@ -4,6 +4,7 @@
 #include "Input.h"
 #include "Output.h"
 #include "RunPasses.h"
+#include "VerifyInput.h"
 #include "WritePicture.h"
 #include "WriteReport.h"
 
@@ -52,19 +53,21 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
   if (failed(from))
     return failure();
   auto lower = [&](PassManager &pm) {
-    buildLowering(pm, *from, to, options.spares);
+    buildLowering(pm, *from, to, options.spares, options.groupLimit);
     return success();
   };
 
   // 2. The passes, then those that the user names.
-  if (failed(runPasses(*module, config, lower)) || failed(runUserPasses(*module, config, to)))
+  const uint32_t groupLimit = options.groupLimit.value_or(program::kDefaultGroupLimit);
+  if (failed(runPasses(*module, config, lower)) ||
+      failed(runUserPasses(*module, config, to, groupLimit)))
     return failure();
 
   // 3. Out.
   if (options.emit != Emit::Program && options.emit != Emit::Report && !isPicture(options.emit))
     return writeModule(options.output, *module, config);
   FailureOr<program::Program> program = exportModule(*module);
-  if (failed(program))
+  if (failed(program) || failed(checkQueues(options, *program, context)))
     return failure();
   if (options.emit == Emit::Report)
     return writeReport(options, *program, context);

@@ -5,6 +5,7 @@
 #include "LoadSchedule.h"
 #include "Output.h"
 #include "RunPasses.h"
+#include "VerifyInput.h"
 #include "WritePicture.h"
 #include "WriteReport.h"
 
@@ -47,6 +48,7 @@ private:
   LogicalResult emitPipe(const Schedule &schedule);
   LogicalResult emitFrom(const Schedule &schedule, const Timeline &timeline);
   LogicalResult emitModule(const Schedule &schedule, const Timeline &timeline);
+  FailureOr<program::Program> checked(FailureOr<program::Program> program);
   FailureOr<program::Program> compile(const Timeline &timeline);
   LogicalResult emitProgram(const Timeline &timeline);
 
@@ -78,9 +80,16 @@ LogicalResult Compilation::printProgram() {
   return writeModule(options.output, *module, config);
 }
 
+/// Whatever it comes from, on the queues that are asked for.
+FailureOr<program::Program> Compilation::checked(FailureOr<program::Program> program) {
+  if (failed(program) || failed(checkQueues(options, *program, context)))
+    return failure();
+  return program;
+}
+
 FailureOr<program::Program> Compilation::makeProgram() {
   if (options.inputKind == InputKind::Program)
-    return loadProgram(options, sources);
+    return checked(loadProgram(options, sources));
   Schedule schedule;
   FailureOr<OpIndex> index = loadChecked(options, sources, context, schedule);
   if (failed(index))
@@ -188,7 +197,7 @@ FailureOr<program::Program> Compilation::compile(const Timeline &timeline) {
   compile.planCosts = timeline.getIndex().getSchedule().planCosts;
   compile.onlyRank = options.onlyRank;
   compile.spares = options.spares;
-  return compileProgram(&context, timeline, compile);
+  return checked(compileProgram(&context, timeline, compile));
 }
 
 LogicalResult Compilation::emitProgram(const Timeline &timeline) {

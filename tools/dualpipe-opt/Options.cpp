@@ -104,8 +104,12 @@ static cl::opt<bool> verifyFlag("verify", cl::cat(category),
                                          "module of stream.program, and print what holds"));
 static cl::opt<std::string> hardwareQueuesFlag(
     "hardware-queues", cl::cat(category), cl::value_desc("N"),
-    cl::desc("With --verify: check that the program finishes on N queues per rank (0: one for "
-             "every stream), not as if there were one"));
+    cl::desc("Check that the program finishes on N queues per rank (0: one for every stream); with "
+             "--verify, instead of as if there were one"));
+static cl::opt<std::string> groupLimitFlag(
+    "group-limit", cl::cat(category), cl::value_desc("N"),
+    cl::desc("Split groups of more than N transfers in a module of stream.program; with --verify, "
+             "report them (default 256)"));
 
 void opt::prepareCommandLine() {
   cl::HideUnrelatedOptions(category);
@@ -245,6 +249,12 @@ Status opt::checkOptionsApply(const DriverOptions &options) {
       return status;
   if (Status status = checkOptionsOfKind(options); !status)
     return status;
+  if (groupLimitFlag.getNumOccurrences() != 0 && !options.verify &&
+      options.inputKind != InputKind::Module)
+    return Status::failure(
+        fmt::format("--group-limit does not apply: '{}' is {}, expected a module "
+                    "of stream.program, or --verify",
+                    options.input, describe(options.inputKind)));
   if (options.inputKind == InputKind::Module && options.emit == Emit::Default &&
       sparesFlag.getNumOccurrences() != 0)
     return Status::failure("--spares does not apply without --emit or an output .dpx: give it to "
@@ -272,8 +282,8 @@ static Status readDiff(DriverOptions &options) {
     return Status::failure("--diff names no input to compare with: --diff A B");
   if (options.diff == "-" && options.input == "-")
     return Status::failure("--diff reads the standard input once: name one of the two inputs");
-  return rejectWith("--diff",
-                    {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag, &verifyFlag});
+  return rejectWith("--diff", {&emitFlag, &onlyRankFlag, &sparesFlag, &legacyOutputFlag,
+                               &verifyFlag, &groupLimitFlag});
 }
 
 /// The other inputs, where predictions are compared.
@@ -286,8 +296,8 @@ static Status readComparison(DriverOptions &options) {
       options.compared.push_back(input);
   if (options.compared.empty())
     return Status::failure("--compare names fewer than two inputs: --compare A B ...");
-  return rejectWith("--compare",
-                    {&emitFlag, &onlyRankFlag, &legacyOutputFlag, &diffFlag, &verifyFlag});
+  return rejectWith("--compare", {&emitFlag, &onlyRankFlag, &legacyOutputFlag, &diffFlag,
+                                  &verifyFlag, &groupLimitFlag});
 }
 
 /// The costs are read again over those of each program.
@@ -317,11 +327,19 @@ static Status readPrediction(DriverOptions &options) {
 /// What is said of a program is text, and there is one text.
 static Status readVerify(DriverOptions &options) {
   options.verify = verifyFlag;
-  if (hardwareQueuesFlag.getNumOccurrences() != 0 && !options.verify)
-    return Status::failure("--hardware-queues does not apply without --verify");
+  const bool hasProgram = options.verify || options.emit == Emit::Program ||
+                          options.emit == Emit::Report || isPicture(options.emit);
+  if (hardwareQueuesFlag.getNumOccurrences() != 0 && !hasProgram)
+    return Status::failure("--hardware-queues does not apply to this output: expected --verify, or "
+                           "a program or a report, which are checked on the way");
+  if (hardwareQueuesFlag.getNumOccurrences() != 0 && onlyRankFlag.getNumOccurrences() != 0)
+    return Status::failure("--hardware-queues does not apply with --only-rank: whether a program "
+                           "finishes depends on all ranks");
   if (options.verify && options.emit != Emit::Default)
     return Status::failure("--verify prints what holds: --emit and an output .dpx, .csv, .svg "
                            "or .html do not apply");
+  if (Status status = readNumber(groupLimitFlag, options.groupLimit, 1); !status)
+    return status;
   return readNumber(hardwareQueuesFlag, options.hardwareQueues, 0);
 }
 
@@ -352,6 +370,7 @@ static Status checkOptionsOfFormatter() {
                                     &diffFlag,
                                     &verifyFlag,
                                     &hardwareQueuesFlag,
+                                    &groupLimitFlag,
                                     std::addressof(compareFlag),
                                     &costFlag,
                                     &formatFlag,

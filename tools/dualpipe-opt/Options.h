@@ -59,6 +59,8 @@ struct DriverOptions {
   bool verify = false;
   /// D3 by folded queues instead of the one-queue rule; 0 for a queue per stream.
   std::optional<uint32_t> hardwareQueues;
+  /// The most transfers of a group (P5); larger ones are split where it is given.
+  std::optional<uint32_t> groupLimit;
   /// How a schedule in PyTorch's grammar is read and written.
   TorchReadOptions torch;
   TorchWriteOptions torchOutput;

@@ -33,12 +33,13 @@ runPasses(mlir::ModuleOp module, const mlir::MlirOptMainConfig &config,
 /// Runs the passes that the command line names. Programs are checked once more
 /// after them: what is written is what was checked.
 inline llvm::LogicalResult runUserPasses(mlir::ModuleOp module,
-                                         const mlir::MlirOptMainConfig &config, Level level) {
+                                         const mlir::MlirOptMainConfig &config, Level level,
+                                         uint32_t groupLimit = program::kDefaultGroupLimit) {
   return runPasses(module, config, [&](mlir::PassManager &pm) {
     if (failed(config.setupPassPipeline(pm)))
       return llvm::failure();
     if (level == Level::Streams && !pm.empty())
-      pm.addPass(createStreamVerify());
+      pm.addPass(createStreamVerify({groupLimit}));
     return llvm::success();
   });
 }

@@ -56,17 +56,35 @@ static Location locate(const program::Program &program, program::CommandRef wher
   return FileLineColLoc::get(&context, input, 0, 0);
 }
 
+static std::vector<const program::RankProgram *> listRanks(const program::Program &program) {
+  std::vector<const program::RankProgram *> ranks;
+  for (const program::RankProgram &rank : program.ranks)
+    ranks.push_back(&rank);
+  return ranks;
+}
+
+static LogicalResult report(const program::Violation &violation, const DriverOptions &options,
+                            const program::Program &program, MLIRContext &context) {
+  return reportViolation(
+      violation, program.shared, listRanks(program),
+      [&](program::CommandRef where) { return locate(program, where, options.input, context); });
+}
+
+LogicalResult opt::checkQueues(const DriverOptions &options, const program::Program &program,
+                               MLIRContext &context) {
+  if (!options.hardwareQueues)
+    return success();
+  program::Verdict verdict =
+      program::verifyQueues(program.shared, listRanks(program), *options.hardwareQueues);
+  return verdict ? report(*verdict, options, program, context) : success();
+}
+
 static LogicalResult verify(const DriverOptions &options, const program::Program &program,
                             MLIRContext &context) {
-  const program::WholeOptions whole{options.hardwareQueues};
-  if (program::Verdict verdict = program::verifyWholeProgram(program, whole)) {
-    std::vector<const program::RankProgram *> ranks;
-    for (const program::RankProgram &rank : program.ranks)
-      ranks.push_back(&rank);
-    return reportViolation(*verdict, program.shared, ranks, [&](program::CommandRef where) {
-      return locate(program, where, options.input, context);
-    });
-  }
+  const program::WholeOptions whole{options.hardwareQueues,
+                                    options.groupLimit.value_or(program::kDefaultGroupLimit)};
+  if (program::Verdict verdict = program::verifyWholeProgram(program, whole))
+    return report(*verdict, options, program, context);
   const program::SharedInfo &shared = program.shared;
   return writeText(options.output, [&](llvm::raw_ostream &os) {
     os << fmt::format("{}: {}, {} ranks, {} stages, {} micro-batches, {}\n", options.input,

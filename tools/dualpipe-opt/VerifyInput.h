@@ -6,7 +6,10 @@
 #include "Input.h"
 #include "Options.h"
 
+#include "dualpipe/Program/Program.h"
+
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
 
 namespace dualpipe::opt {
@@ -15,6 +18,11 @@ namespace dualpipe::opt {
 /// for each invariant that holds. A broken one is reported at its line of the schedule.
 llvm::LogicalResult verifyInput(const DriverOptions &options, Input input,
                                 mlir::DialectRegistry &registry);
+
+/// D3 on the queues of `--hardware-queues`, where it is given. `program` has all its ranks and
+/// satisfies P1 to D2.
+llvm::LogicalResult checkQueues(const DriverOptions &options, const program::Program &program,
+                                mlir::MLIRContext &context);
 
 } // namespace dualpipe::opt
 

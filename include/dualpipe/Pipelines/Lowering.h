@@ -7,6 +7,9 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include <cstdint>
+#include <optional>
+
 namespace dualpipe {
 
 /// How far a lowering goes.
@@ -15,8 +18,10 @@ enum class Level { Order, Dataflow, Streams };
 /// Adds the passes that take the ranks of a module from one level down to another.
 /// Each phase ends with a pass that rejects what does not belong to the next, the
 /// streams with the checks of the program file (`stream-verify`). `spares` slots
-/// are added to the peak for each channel.
-void buildLowering(mlir::OpPassManager &pm, Level from, Level to, unsigned spares = kDefaultSpares);
+/// are added to the peak for each channel. Groups of more transfers than
+/// `groupLimit` are split where it is given, and rejected above the default where not.
+void buildLowering(mlir::OpPassManager &pm, Level from, Level to, unsigned spares = kDefaultSpares,
+                   std::optional<uint32_t> groupLimit = std::nullopt);
 
 /// The same for `pipe.rank` ops without the checks on the programs: for a caller
 /// that exports and checks them itself.

@@ -82,6 +82,10 @@ Verdict verifyValues(const SharedInfo &shared, const RankProgram &rank);
 Verdict verifyGradients(const SharedInfo &shared, const RankProgram &rank);
 /// P4: the slots of every class are as many as hold values at once, and the stated spares.
 Verdict verifyMemory(const SharedInfo &shared, const RankProgram &rank);
+/// P5: no group has more transfers than `limit`.
+inline constexpr uint32_t kDefaultGroupLimit = 256; ///< more in one group have hung NCCL
+Verdict verifyGroups(const SharedInfo &shared, const RankProgram &rank,
+                     uint32_t limit = kDefaultGroupLimit);
 
 /// The checks on one rank: P3, P1, P2, then the channel ends.
 Verdict verifyRank(const SharedInfo &shared, const RankProgram &rank);
@@ -90,13 +94,16 @@ Verdict verifyAcrossRanks(const SharedInfo &shared, const std::vector<const Rank
 /// What a rank computes, given that it runs as the checks above say: D5, then D4. The pipelines of
 /// the shared section must be those of the schedule, not made up.
 Verdict verifyResults(const SharedInfo &shared, const RankProgram &rank);
-/// What a program must satisfy to be run: everything but P4 that applies to the ranks at hand.
+/// What a program must satisfy to be run: everything but P4 and P5 that applies to the ranks at
+/// hand.
 Verdict verifyProgram(const Program &program);
 
 /// How to check a program as a whole.
 struct WholeOptions {
   /// Where set, D3 is checked by verifyQueues with this number instead of by the one-queue rule.
   std::optional<uint32_t> numQueues;
+  /// For P5.
+  uint32_t groupLimit = kDefaultGroupLimit;
 };
 /// Every invariant, whatever made the program. Fails where not all ranks are at hand.
 Verdict verifyWholeProgram(const Program &program, const WholeOptions &options = {});

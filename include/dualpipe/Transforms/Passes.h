@@ -44,6 +44,10 @@ struct PrunedEvents {
 /// Removes waits that others imply, and records that nobody waits for.
 mlir::FailureOr<PrunedEvents> pruneEvents(stream::ProgramOp program);
 
+/// Splits every group of more than `limit` transfers, which is at least 1, into groups of `limit`
+/// and the rest, in their order. Returns how many groups it added.
+unsigned splitGroups(stream::ProgramOp program, unsigned limit);
+
 #define GEN_PASS_REGISTRATION
 #include "lib/Transforms/Passes.h.inc"
 

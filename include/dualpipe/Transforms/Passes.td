@@ -74,4 +74,17 @@ def StreamPruneEvents : Pass<"stream-prune-events", "::dualpipe::stream::Program
   ];
 }
 
+def StreamSplitGroups : Pass<"stream-split-groups", "::dualpipe::stream::ProgramOp"> {
+  let summary = "split groups of more transfers than a device takes at once";
+  let description = [{
+    A group of more than `limit` transfers becomes several that follow each other,
+    each but the last with `limit` transfers, in the order of the group. That is the
+    order of their channel, so whatever finished goes on to finish (P5, D3).
+  }];
+  let options = [
+    Option<"limit", "limit", "unsigned", "256", "The most transfers of a group, at least 1">
+  ];
+  let statistics = [Statistic<"numGroups", "groups-added", "groups that were split off">];
+}
+
 #endif // DUALPIPE_TRANSFORMS_PASSES

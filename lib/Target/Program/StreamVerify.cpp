@@ -11,6 +11,7 @@
 
 #include "mlir/IR/Threading.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace dualpipe {
 #define GEN_PASS_DEF_STREAMVERIFY
@@ -27,16 +28,18 @@ namespace {
 /// The programs of a module with the ops that they came from.
 class ModuleChecker {
 public:
-  explicit ModuleChecker(ModuleOp module) : module(module) {}
+  ModuleChecker(ModuleOp module, uint32_t groupLimit) : module(module), groupLimit(groupLimit) {}
   LogicalResult run();
 
 private:
   LogicalResult verify(const SharedTables &tables);
-  using Check = Verdict (*)(const program::SharedInfo &, const program::RankProgram &);
+  using Check =
+      llvm::function_ref<Verdict(const program::SharedInfo &, const program::RankProgram &)>;
   std::vector<Verdict> checkRanks(const program::SharedInfo &shared, Check check);
   Location find(CommandRef where);
 
   ModuleOp module;
+  uint32_t groupLimit;
   SmallVector<stream::ProgramOp> ops;
   std::vector<program::RankProgram> programs;
   std::vector<std::vector<Operation *>> commands;
@@ -76,6 +79,11 @@ LogicalResult ModuleChecker::verify(const SharedTables &tables) {
   if (failed(report(program::verifyShared(shared))) ||
       failed(report(checkRanks(shared, program::verifyRank))))
     return failure();
+  auto checkGroups = [&](const program::SharedInfo &info, const program::RankProgram &rank) {
+    return program::verifyGroups(info, rank, groupLimit);
+  };
+  if (failed(report(checkRanks(shared, checkGroups))))
+    return failure();
   if (tables.isPartial())
     return success();
   if (failed(report(program::verifyAcrossRanks(shared, all))) ||
@@ -99,8 +107,10 @@ LogicalResult ModuleChecker::run() {
 
 namespace {
 struct StreamVerifyPass : dualpipe::impl::StreamVerifyBase<StreamVerifyPass> {
+  using StreamVerifyBase::StreamVerifyBase;
+
   void runOnOperation() override {
-    if (failed(ModuleChecker(getOperation()).run()))
+    if (failed(ModuleChecker(getOperation(), groupLimit).run()))
       signalPassFailure();
     markAllAnalysesPreserved();
   }

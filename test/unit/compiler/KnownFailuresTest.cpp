@@ -9,9 +9,17 @@
 #include "test/support/CompileExample.h"
 
 #include "dualpipe/Program/Queues.h"
+#include "dualpipe/Target/Program.h"
+#include "dualpipe/Transforms/Passes.h"
+#include "test/support/Subject.h"
+#include "test/unit/runtime/TestPrograms.h"
 
+#include "mlir/IR/Verifier.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -177,6 +185,115 @@ TEST(KnownFailures, FewerMicrobatchesThanRanks) {
     const Program program = compile("1f1b", 8, microbatches);
     const Verdict verdict = verifyWholeProgram(program);
     EXPECT_FALSE(verdict) << toStatus(program, verdict).message();
+  }
+}
+
+/// Two ranks, forward only: rank 0 sends all its activations in one group, rank 1 receives them in
+/// one.
+Program buildOneGroup(uint32_t count) {
+  Program program;
+  program.shared = makeShared(2, count);
+  program.shared.training = false;
+  const uint32_t channel = addChannel(program.shared, 0, 1, SlotKind::Output);
+
+  RankBuilder first(program.shared, 0);
+  const uint32_t input = first.addSlot(SlotKind::Input);
+  std::vector<uint32_t> outputs;
+  for (uint32_t i = 0; i != count; ++i) {
+    outputs.push_back(first.addSlot(SlotKind::Output));
+    first.launch(Function::LoadInput, 0, i, {{SlotKind::Input, input}});
+    first.launch(Function::Forward, 0, i,
+                 {{SlotKind::Input, input}, {SlotKind::Output, outputs[i]}});
+  }
+  const uint32_t computed = first.addEvent();
+  first.record(first.getStream(StreamKind::Compute), computed);
+  first.wait(first.getStream(StreamKind::Send, channel), computed);
+  for (uint32_t i = 0; i != count; ++i)
+    first.send(channel, outputs[i], 1, i);
+
+  RankBuilder second(program.shared, 1);
+  const uint32_t labels = second.addSlot(SlotKind::Labels);
+  std::vector<uint32_t> inputs;
+  for (uint32_t i = 0; i != count; ++i) {
+    inputs.push_back(second.addSlot(SlotKind::Input));
+    second.recv(channel, inputs[i], 1, i);
+  }
+  const uint32_t received = second.addEvent();
+  second.record(second.getStream(StreamKind::Recv, channel), received);
+  second.wait(second.getStream(StreamKind::Compute), received);
+  for (uint32_t i = 0; i != count; ++i) {
+    second.launch(Function::LoadLabels, 1, i, {{SlotKind::Labels, labels}});
+    second.launch(Function::Forward, 1, i,
+                  {{SlotKind::Input, inputs[i]}, {SlotKind::Labels, labels}});
+  }
+
+  program.ranks = {first.finish(), second.finish()};
+  sealChannels(program);
+  for (RankProgram &rank : program.ranks) {
+    const uint32_t at = std::min(find(rank, CommandOp::Send), find(rank, CommandOp::Recv));
+    const Command bracket{CommandOp::Group, rank.commands[at].stream, count, 0};
+    rank.commands.insert(rank.commands.begin() + at, bracket);
+  }
+  return program;
+}
+
+/// By rank, the sizes of its groups.
+std::vector<std::vector<uint32_t>> listGroups(const Program &program) {
+  std::vector<std::vector<uint32_t>> sizes(program.ranks.size());
+  for (const RankProgram &rank : program.ranks)
+    for (const Command &command : rank.commands)
+      if (command.op == CommandOp::Group)
+        sizes[rank.rank].push_back(command.arg);
+  return sizes;
+}
+
+/// The way of a program through the stream dialect, where its groups are split.
+Program splitGroupsOf(const Program &program, const std::vector<unsigned> &limitByRank) {
+  mlir::MLIRContext context;
+  context.loadDialect<stream::StreamDialect>();
+  mlir::OwningOpRef<mlir::ModuleOp> module = importProgram(program, &context);
+  for (auto op : module->getOps<stream::ProgramOp>())
+    splitGroups(op, limitByRank[op.getRank()]);
+  EXPECT_TRUE(succeeded(mlir::verify(*module)));
+  llvm::FailureOr<Program> split = exportModule(*module);
+  EXPECT_TRUE(succeeded(split));
+  return std::move(*split);
+}
+
+std::string findViolation(const Program &program) {
+  const Status status = toStatus(program, verifyWholeProgram(program));
+  return status.ok() ? "fine" : status.message();
+}
+
+TEST(KnownFailuresTest, GroupOverTheLimitIsReportedAndSplit) {
+  const Program program = buildOneGroup(600);
+  EXPECT_THAT(
+      findViolation(program),
+      testing::HasSubstr("P5: rank 0, command 1202: group of 600 transfers (test.pipe:1:1): "
+                         "600 transfers in one group, expected at most 256: more may hang a "
+                         "device; compile with --group-limit=256, which splits them"));
+
+  const Program split = splitGroupsOf(program, {256, 256});
+  const std::vector<uint32_t> sizes = {256, 256, 88};
+  EXPECT_EQ(listGroups(split), (std::vector<std::vector<uint32_t>>{sizes, sizes}));
+  EXPECT_EQ(findViolation(split), "fine");
+  const Subject subject("one group", split);
+  for (uint64_t seed = 0; seed != 20; ++seed)
+    EXPECT_EQ(subject.run(split, seed), "");
+}
+
+/// Parts need not meet parts: what matters is the order within the channel.
+TEST(KnownFailuresTest, GroupsAreSplitOnEachRankAsItLikes) {
+  const Program program = buildOneGroup(40);
+  for (const std::vector<unsigned> &limits :
+       std::vector<std::vector<unsigned>>{{1, 40}, {40, 1}, {7, 16}, {16, 7}, {39, 2}, {1, 1}}) {
+    const Program split = splitGroupsOf(program, limits);
+    EXPECT_EQ(findViolation(split), "fine");
+    EXPECT_EQ(listGroups(split)[0].size(), (40 + limits[0] - 1) / limits[0]);
+    EXPECT_EQ(listGroups(split)[1].size(), (40 + limits[1] - 1) / limits[1]);
+    const Subject subject("one group", split);
+    for (uint64_t seed = 0; seed != 5; ++seed)
+      EXPECT_EQ(subject.run(split, seed), "");
   }
 }
 

@@ -335,6 +335,21 @@ TEST(InvariantTest, D3GroupLetsBothDirectionsGo) {
   EXPECT_EQ(checkAcross(program), "fine");
 }
 
+TEST(InvariantTest, P5GroupsOfMoreTransfersThanTheLimit) {
+  Program program = makeCircle(2);
+  RankProgram &rank = program.ranks[1];
+  rank.commands.insert(rank.commands.begin(), {CommandOp::Group, rank.commands[0].stream, 2, 0});
+  EXPECT_FALSE(verifyGroups(program.shared, rank));
+  EXPECT_FALSE(verifyGroups(program.shared, rank, 2));
+  const Verdict verdict = verifyGroups(program.shared, rank, 1);
+  ASSERT_TRUE(verdict);
+  EXPECT_STREQ(verdict->id, "P5");
+  EXPECT_EQ(verdict->where.command, 0u);
+  EXPECT_EQ(verdict->message,
+            "2 transfers in one group, expected at most 1: more may hang a device; compile with "
+            "--group-limit=1, which splits them");
+}
+
 TEST(InvariantTest, D3ReductionAgainstATransfer) {
   Program program = buildPipelines({.numRanks = 2, .numMicrobatches = 8, .mirrored = true});
   // Rank 1 reduces before its last transfer, which rank 0 needs before it reduces.

@@ -123,6 +123,7 @@ TEST(SlotUseTest, ProofCounts) {
             "P2  12 accesses to 4 slots are ordered, nothing is read before it is written\n"
             "P3  9 commands on 1 streams name what exists and fits\n"
             "P4  4 slots: 4 hold values at once, 0 spare\n"
+            "P5  0 groups have at most 256 transfers each\n"
             "D1  0 transfers and 0 reductions have all their ends\n"
             "D2  0 channels are received from in the order of the sends\n"
             "D3  1 ranks finish, as if each rank had one queue\n"
