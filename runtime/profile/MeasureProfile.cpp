@@ -184,7 +184,8 @@ void Measuring::finish(Profile &profile) const {
     profile.functions.push_back(
         {key, getMedian(samples.time), getMedian(samples.cpu), samples.time.size()});
   for (const auto &[members, samples] : pairs)
-    profile.pairs.push_back({members, getMedian(samples.time), samples.time.size()});
+    profile.pairs.push_back(
+        {members, getMedian(samples.time), getMedian(samples.cpu), samples.time.size()});
   for (const auto &[bytes, samples] : transfers) {
     const std::vector<Ticks> &times = samples.seen.empty() ? samples.alone : samples.seen;
     profile.transfers.push_back({bytes, getMedian(times), times.size()});

@@ -202,6 +202,7 @@ static void readPairs(Reader &whole, Profile &profile, Status &status) {
     }
     std::sort(pair.members.begin(), pair.members.end());
     reader.time("time", pair.time);
+    reader.time("cpu", pair.cpu);
     reader.whole("samples", pair.samples, 1, kMaxCount);
     profile.pairs.push_back(std::move(pair));
   }

@@ -31,7 +31,10 @@ static ordered_json toJson(const PairProfile &pair) {
   ordered_json members = ordered_json::array();
   for (const FunctionKey &key : pair.members)
     members.push_back(toJson(key));
-  return {{"members", members}, {"time", toMilliseconds(pair.time)}, {"samples", pair.samples}};
+  return {{"members", members},
+          {"time", toMilliseconds(pair.time)},
+          {"cpu", toMilliseconds(pair.cpu)},
+          {"samples", pair.samples}};
 }
 
 static ordered_json toJson(const TransferProfile &transfer) {

@@ -144,7 +144,7 @@ Result<SimulationCosts> getCosts(const Profile &profile, const program::Program 
   for (const FunctionProfile &function : profile.functions)
     setFunction(costs, function, shared.contract.numComponents);
   for (const PairProfile &pair : profile.pairs)
-    costs.pairs[pair.members] = std::max<Ticks>(pair.time, 1);
+    costs.pairs[pair.members] = {std::max<Ticks>(pair.time, 1), pair.cpu};
   costs.ops.transfer = profile.latency;
   costs.bandwidth = profile.bandwidth;
   for (const StageProfile &stage : profile.reductions)

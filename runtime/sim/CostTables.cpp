@@ -71,22 +71,21 @@ static Ticks getWhole(const SimulationCosts &costs, Function function, uint32_t 
   return 0;
 }
 
+static ComputeTime toComputeTime(const ComponentCost &given, Ticks otherwise) {
+  const Ticks time = given.time.value_or(otherwise);
+  return {time, std::min(time, given.cpu.value_or(time))};
+}
+
 /// Components take equal parts, the first what is left over.
 ComputeTime CostTables::getCompute(const FunctionKey &key) const {
   const Ticks whole = getWhole(costs, key.function, key.stage);
   const Ticks part = whole / numComponents;
-  ComputeTime compute;
-  compute.time = key.component == 0 ? whole - part * (numComponents - 1) : part;
+  const Ticks time = key.component == 0 ? whole - part * (numComponents - 1) : part;
   const auto given = costs.components.find(key);
-  if (given != costs.components.end())
-    compute.time = given->second.time.value_or(compute.time);
-  compute.cpu = compute.time;
-  if (given != costs.components.end())
-    compute.cpu = std::min(compute.time, given->second.cpu.value_or(compute.time));
-  return compute;
+  return toComputeTime(given == costs.components.end() ? ComponentCost() : given->second, time);
 }
 
-/// A pair whose time is given needs a core for all of it.
+/// A pair whose time is given on the command line needs a core for all of it.
 ComputeTime CostTables::getPair(const RankProgram &rank, uint32_t first,
                                 uint32_t numLaunches) const {
   ComputeTime sum;
@@ -103,7 +102,7 @@ ComputeTime CostTables::getPair(const RankProgram &rank, uint32_t first,
     }
     std::sort(key.begin(), key.end());
     if (const auto given = costs.pairs.find(key); given != costs.pairs.end())
-      return {given->second, given->second};
+      return toComputeTime(given->second, sum.time);
   }
   return costs.ops.fused ? ComputeTime{*costs.ops.fused, *costs.ops.fused} : sum;
 }
@@ -217,8 +216,8 @@ Status CostTables::checkRange() const {
                             getLongestReduction(), Ticks(1)});
   for (const ComputeTime &compute : computes)
     longest = std::max(longest, compute.time);
-  for (const auto &[members, time] : costs.pairs)
-    longest = std::max(longest, time);
+  for (const auto &[members, cost] : costs.pairs)
+    longest = std::max(longest, cost.time.value_or(0));
   for (const Link &link : links)
     for (const Ticks occupancy : link.occupancy)
       longest = std::max(longest, std::min(kMaxTicks, occupancy + link.latency));

@@ -23,7 +23,7 @@ static double getPercent(Ticks part, Ticks whole) {
 using PrintedCosts = std::vector<std::pair<std::string, std::string>>;
 
 /// More than so many costs of single stages are told as a range.
-static constexpr size_t kMaxStages = 8;
+static constexpr size_t kMaxStages = 4;
 
 static std::string getBase(const std::string &name) { return name.substr(0, name.find('[')); }
 

@@ -363,8 +363,10 @@ void SimulationCosts::divideAmong(uint32_t parts) {
     divide(cost.time, parts);
     divide(cost.cpu, parts);
   }
-  for (auto &[members, time] : pairs)
-    time /= parts;
+  for (auto &[members, cost] : pairs) {
+    divide(cost.time, parts);
+    divide(cost.cpu, parts);
+  }
   reduceBytes /= parts;
   for (uint64_t &size : sizes.parameters)
     size /= parts;

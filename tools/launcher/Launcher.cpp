@@ -1,6 +1,7 @@
 //===- Launcher.cpp - runs a compiled program -------------------------------===//
 
 #include "Devices.h"
+#include "Measure.h"
 #include "Options.h"
 #include "Report.h"
 #include "SelectBackend.h"
@@ -9,6 +10,7 @@
 #include "dualpipe/Program/Reader.h"
 #include "dualpipe/Runtime/MeasureModel.h"
 #include "dualpipe/Runtime/Prediction.h"
+#include "dualpipe/Runtime/Profile.h"
 #include "dualpipe/Runtime/Session.h"
 #include "dualpipe/Runtime/ShuffledRun.h"
 
@@ -66,6 +68,7 @@ static runtime::SessionOptions makeSessionOptions(const Options &options, uint32
   runtime::SessionOptions session;
   session.training = {options.seed, options.steps, options.learningRate};
   session.timeoutSeconds = options.timeoutSeconds;
+  session.numRecordedSteps = getNumRecordedSteps(options);
   session.device.spins = std::thread::hardware_concurrency() > numRanks ? kSpins : 0;
   if (options.jitterSeed) {
     session.device.jitterMicroseconds = kJitterMicroseconds;
@@ -155,10 +158,18 @@ static int report(const Options &options, const Parts &parts, const RunDescripti
       return fail(fmt::format("the check could not run: {}", checked.message()));
     check = std::move(*checked);
   }
+  std::string explanation;
+  if (!run.recordings.empty()) {
+    Result<std::string> times =
+        reportTimes(options, *parts.program, *parts.model, *parts.optimizer, run);
+    if (!times.ok())
+      return fail(times.message());
+    explanation = std::move(*times);
+  }
   if (options.json)
-    print(toJson(description, options, run, check ? &*check : nullptr));
-  else if (check)
-    print(check->getText());
+    print(toJson(description, options, run, check ? &*check : nullptr, explanation));
+  else
+    print(explanation + (check ? check->getText() : ""));
   if (check && !check->passed)
     return fail("the run does not agree with its replay");
   return finish(0);
@@ -176,6 +187,8 @@ static Result<runtime::RunReport> runShuffled(const Options &options, const Part
 }
 
 static int runProgram(const Options &options, program::Program program) {
+  if (Status status = checkOutputs(options); !status.ok())
+    return fail(status.message());
   Result<Parts> parts = loadParts(options, std::move(program));
   if (!parts.ok())
     return fail(parts.message());
@@ -222,11 +235,12 @@ static Result<std::vector<runtime::RankMemory>> predictMemory(const Options &opt
 
 /// The times that the program will take, from the costs that were planned or given.
 static int predictProgram(const Options &options, const program::Program &program) {
-  Result<runtime::SimulationCosts> costs = runtime::SimulationCosts::fromProgram(program.shared);
+  Result<runtime::CostOption> option = runtime::CostOption::parse(options.costs);
+  if (!option.ok())
+    return fail("--cost: " + option.message());
+  Result<runtime::SimulationCosts> costs = option->getCosts(program);
   if (!costs.ok())
-    return fail(costs.message());
-  if (Status status = costs->override(options.costs); !status.ok())
-    return fail("--cost: " + status.message());
+    return fail("--cost: " + costs.message());
   Result<runtime::Prediction> prediction = runtime::predict(program, *costs);
   if (!prediction.ok())
     return fail(prediction.message());

@@ -65,10 +65,14 @@ static void addOptions(CLI::App &app, Options &options) {
                  "predicts instead")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "sim"}))
       ->capture_default_str();
-  app.add_option("--cost", options.costs,
-                 "Times for --backend=sim, instead of those planned with: fwd, bwd, bwd_input, "
-                 "bwd_weight, fused, transfer, occupancy, reduce, step, start=joint or separate")
-      ->type_name("fwd=1,bwd=2,...");
+  app.add_option(
+         "--cost", options.costs,
+         "Times for --backend=sim, instead of those planned with: a profile, times, or both. "
+         "fwd, bwd, bwd_input, bwd_weight, load_input, load_labels, reduce, step, all also "
+         "of a stage as in fwd[3]; fused, forward_done, backward_done, start=joint|separate; "
+         "transfer (latency), occupancy, bandwidth, bytes, reduce_bytes, links=own|shared; "
+         "node (ranks of one), far_transfer, far_occupancy, far_bandwidth; cores (of a node)")
+      ->type_name("[FILE.json,]fwd=1,bwd=2,...");
   app.add_option("--model", options.model,
                  "A built-in model or a plug-in; with --backend=sim, the one whose memory is told")
       ->type_name("NAME|PLUGIN.so")
@@ -90,6 +94,15 @@ static void addOptions(CLI::App &app, Options &options) {
   app.add_flag("--check", options.check,
                "Replay the run without a pipeline and compare losses, gradients and weights bit "
                "for bit");
+  app.add_option("--trace", options.trace,
+                 "Write when each command of the last step ran, for ui.perfetto.dev")
+      ->type_name("FILE");
+  app.add_option("--profile", options.profile,
+                 "Write what the stages took, for --cost=FILE.json; needs two steps or more, the "
+                 "first does not count")
+      ->type_name("FILE.json");
+  app.add_flag("--explain", options.explain,
+               "Predict the run with its own times and print where it differs; needs two steps");
   app.add_option("--timeout", options.timeoutSeconds,
                  "Stop when nothing moves for so long, and say what each rank waits for")
       ->type_name("SECONDS")
@@ -124,12 +137,18 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
         return fmt::format("{} does not apply with --backend=sim without --model, which gives the "
                            "sizes of its memory",
                            name);
-  for (const char *name : {"--steps", "--check", "--jitter"})
+  for (const char *name : {"--steps", "--check", "--jitter", "--trace", "--profile", "--explain"})
     if (predicts && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
-  for (const char *name : {"--jitter", "--shuffle"})
+  for (const char *name : {"--jitter", "--shuffle", "--trace", "--profile", "--explain"})
     if (options.backend == "cuda" && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=cuda", name);
+  for (const char *name : {"--trace", "--profile", "--explain"})
+    if (options.shuffleSeed && app.count(name) != 0)
+      return fmt::format("{} does not apply with --shuffle, which runs on one thread", name);
+  if (options.steps < 2 && (options.explain || !options.profile.empty()))
+    return fmt::format("{} needs --steps=2 or more: the first step does not count",
+                       options.explain ? "--explain" : "--profile");
   return "";
 }
 

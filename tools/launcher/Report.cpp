@@ -83,7 +83,8 @@ static uint64_t digestWeights(const runtime::TrainingResult &result) {
 }
 
 std::string toJson(const RunDescription &run, const Options &options,
-                   const runtime::RunReport &report, const runtime::CheckReport *check) {
+                   const runtime::RunReport &report, const runtime::CheckReport *check,
+                   const std::string &explanation) {
   const program::SharedInfo &shared = run.program->shared;
   const double steps = double(report.steps.size());
   std::string text = fmt::format(
@@ -104,6 +105,8 @@ std::string toJson(const RunDescription &run, const Options &options,
         ",\n  \"check\": {{\"passed\": {}, \"plain_difference\": {}, \"lines\": [{}]}}",
         check->passed, check->plainDifference ? number(*check->plainDifference) : "null",
         joinQuoted(check->lines));
+  if (!explanation.empty())
+    text += ",\n  \"explain\": " + explanation;
   return text + "\n}\n";
 }
 

@@ -25,9 +25,10 @@ struct RunDescription {
 std::string describeRun(const RunDescription &run, const Options &options);
 /// One line per step.
 std::string describeStep(const runtime::StepReport &step);
-/// All results as one JSON object; `check` may be null.
+/// All results as one JSON object; `check` may be null, `explanation` empty.
 std::string toJson(const RunDescription &run, const Options &options,
-                   const runtime::RunReport &report, const runtime::CheckReport *check);
+                   const runtime::RunReport &report, const runtime::CheckReport *check,
+                   const std::string &explanation);
 
 } // namespace dualpipe::launcher
 

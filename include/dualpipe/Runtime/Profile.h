@@ -47,7 +47,7 @@ struct FunctionProfile {
 /// A pair that the model runs as one function. The members are sorted.
 struct PairProfile {
   std::vector<FunctionKey> members;
-  Ticks time = 0;
+  Ticks time = 0, cpu = 0;
   uint64_t samples = 0;
 
   bool operator==(const PairProfile &) const = default;

@@ -79,7 +79,7 @@ struct SimulationCosts {
   /// there, counted from its start. Unset: at its end.
   std::optional<Ticks> forwardDone, backwardDone;
   /// Pairs of certain members as a whole. The keys are sorted.
-  std::map<std::vector<FunctionKey>, Ticks> pairs;
+  std::map<std::vector<FunctionKey>, ComponentCost> pairs;
 
   /// A transfer keeps its channel for `occupancy` and its bytes over `bandwidth`; its
   /// data is there after this and the latency.
