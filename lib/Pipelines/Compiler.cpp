@@ -14,6 +14,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <atomic>
+
 using namespace dualpipe;
 using namespace mlir;
 
@@ -102,8 +104,11 @@ FailureOr<program::Program> Compiler::run() {
   program.ranks.resize(wanted.size());
   // All of them: which errors are reported must not depend on the threads.
   std::vector<char> hasFailed(wanted.size(), false);
+  std::atomic<uint64_t> numDone = 0;
   parallelFor(context, 0, wanted.size(), [&](size_t i) {
     FailureOr<program::RankProgram> rank = compileRank(wanted[i]);
+    if (options.onProgress)
+      options.onProgress(++numDone, wanted.size());
     hasFailed[i] = failed(rank);
     if (succeeded(rank))
       program.ranks[i] = std::move(*rank);

@@ -81,7 +81,7 @@ struct Happening {
 class Contention {
 public:
   Contention(const program::Program &program, const SimulationCosts &costs,
-             const CostTables &tables, bool keepTimes);
+             const CostTables &tables, bool keepTimes, const OnProgress &onProgress);
   Result<Simulation> run();
 
 private:
@@ -128,6 +128,7 @@ private:
   const SimulationCosts &costs;
   const CostTables &tables;
   const bool keepTimes;
+  ProgressCounter progress;
 
   std::vector<Stream> streams; ///< of all ranks, rank by rank
   std::vector<uint32_t> firstStream, firstEvent;
@@ -148,12 +149,12 @@ private:
 } // namespace
 
 Contention::Contention(const program::Program &program, const SimulationCosts &costs,
-                       const CostTables &tables, bool keepTimes)
+                       const CostTables &tables, bool keepTimes, const OnProgress &onProgress)
     : program(program), costs(costs), tables(tables), keepTimes(keepTimes),
-      nextOnStream(program.ranks.size()), channels(program.shared.channels.size()),
-      receivers(program.shared.channels.size(), kNone), groups(program.shared.reduceGroups.size()),
-      held(program.ranks.size()), nodes(tables.getNumNodes(), Cores(costs.cores)),
-      versions(nodes.size(), 0) {
+      progress(program, onProgress), nextOnStream(program.ranks.size()),
+      channels(program.shared.channels.size()), receivers(program.shared.channels.size(), kNone),
+      groups(program.shared.reduceGroups.size()), held(program.ranks.size()),
+      nodes(tables.getNumNodes(), Cores(costs.cores)), versions(nodes.size(), 0) {
   result.ranks.resize(program.ranks.size());
   result.commands.resize(keepTimes ? program.ranks.size() : 0);
   for (uint32_t rank = 0; rank != program.ranks.size(); ++rank)
@@ -214,6 +215,7 @@ void Contention::goOn(uint32_t first) {
 }
 
 void Contention::step(uint32_t stream) {
+  progress.add(1);
   Stream &own = streams[stream];
   own.at = nextOnStream[own.rank][own.at];
 }
@@ -472,8 +474,9 @@ bool Contention::reduce(uint32_t number) {
 }
 
 Result<Simulation> simulateContention(const program::Program &program, const SimulationCosts &costs,
-                                      const CostTables &tables, bool keepTimes) {
-  return Contention(program, costs, tables, keepTimes).run();
+                                      const CostTables &tables, bool keepTimes,
+                                      const OnProgress &onProgress) {
+  return Contention(program, costs, tables, keepTimes, onProgress).run();
 }
 
 } // namespace dualpipe::runtime

@@ -9,7 +9,8 @@ namespace dualpipe::runtime {
 
 /// As `simulate`, for costs with contention: in the order of time, not of the lists.
 Result<Simulation> simulateContention(const program::Program &program, const SimulationCosts &costs,
-                                      const CostTables &tables, bool keepTimes);
+                                      const CostTables &tables, bool keepTimes,
+                                      const OnProgress &onProgress);
 
 } // namespace dualpipe::runtime
 

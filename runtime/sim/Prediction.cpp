@@ -302,8 +302,9 @@ Prediction describeRun(const program::Program &program, const SimulationCosts &c
   return prediction;
 }
 
-Result<Prediction> predict(const program::Program &program, const SimulationCosts &costs) {
-  Result<Simulation> run = simulate(program, costs, /*keepTimes=*/true);
+Result<Prediction> predict(const program::Program &program, const SimulationCosts &costs,
+                           const OnProgress &onProgress) {
+  Result<Simulation> run = simulate(program, costs, /*keepTimes=*/true, onProgress);
   if (!run)
     return run.getStatus();
   Prediction prediction = describeRun(program, costs, *run);

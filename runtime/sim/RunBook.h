@@ -28,6 +28,29 @@ inline void addCompute(RankTimes &times, Ticks start, Ticks end, Ticks busy) {
   times.busy += busy;
 }
 
+/// Passes on how many commands have been run, each time that a million more have.
+class ProgressCounter {
+public:
+  ProgressCounter(const program::Program &program, const OnProgress &onProgress)
+      : onProgress(onProgress) {
+    for (const program::RankProgram &rank : program.ranks)
+      total += rank.commands.size();
+  }
+  void add(uint64_t commands) {
+    done += commands;
+    if (done < next)
+      return;
+    next = done + kInterval;
+    if (onProgress)
+      onProgress(done, total);
+  }
+
+private:
+  static constexpr uint64_t kInterval = 1'000'000;
+  const OnProgress &onProgress;
+  uint64_t done = 0, total = 0, next = kInterval;
+};
+
 } // namespace dualpipe::runtime
 
 #endif // DUALPIPE_RUNTIME_SIM_RUNBOOK_H

@@ -90,7 +90,7 @@ struct GroupState {
 class Simulator {
 public:
   Simulator(const program::Program &program, const SimulationCosts &costs, const CostTables &tables,
-            bool keepTimes);
+            bool keepTimes, const OnProgress &onProgress);
   Result<Simulation> run();
 
 private:
@@ -134,6 +134,7 @@ private:
   const program::Program &program;
   const SimulationCosts &costs;
   const bool keepTimes;
+  ProgressCounter progress;
   const bool backwardReadsActivations;
   const CostTables &tables;
   std::vector<RankState> states;
@@ -153,8 +154,8 @@ static bool readsActivations(const program::Contract &contract) {
 }
 
 Simulator::Simulator(const program::Program &program, const SimulationCosts &costs,
-                     const CostTables &tables, bool keepTimes)
-    : program(program), costs(costs), keepTimes(keepTimes),
+                     const CostTables &tables, bool keepTimes, const OnProgress &onProgress)
+    : program(program), costs(costs), keepTimes(keepTimes), progress(program, onProgress),
       backwardReadsActivations(readsActivations(program.shared.contract)), tables(tables),
       states(program.ranks.size()), channels(program.shared.channels.size()),
       groups(program.shared.reduceGroups.size()) {}
@@ -202,8 +203,10 @@ Result<Simulation> Simulator::run() {
 /// Walks a rank's list until it ends or the rank has to stand somewhere.
 void Simulator::walk(uint32_t rank) {
   const size_t end = program.ranks[rank].commands.size();
+  const uint32_t begin = states[rank].at;
   while (states[rank].at != end && runCommand(rank))
     ++states[rank].at;
+  progress.add(states[rank].at - begin);
 }
 
 /// Runs the command that a rank has come to; false where it stands there.
@@ -477,13 +480,13 @@ void Simulator::completeReduction(GroupState &group, Ticks time) {
 }
 
 Result<Simulation> simulate(const program::Program &program, const SimulationCosts &costs,
-                            bool keepTimes) {
+                            bool keepTimes, const OnProgress &onProgress) {
   const CostTables tables(program, costs);
   if (Status status = tables.check(); !status)
     return status;
   if (costs.hasContention())
-    return simulateContention(program, costs, tables, keepTimes);
-  return Simulator(program, costs, tables, keepTimes).run();
+    return simulateContention(program, costs, tables, keepTimes, onProgress);
+  return Simulator(program, costs, tables, keepTimes, onProgress).run();
 }
 
 } // namespace dualpipe::runtime

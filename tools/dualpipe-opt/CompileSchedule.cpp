@@ -12,6 +12,7 @@
 #include "dualpipe/Pipelines/BuildRank.h"
 #include "dualpipe/Pipelines/Compiler.h"
 #include "dualpipe/Pipelines/Lowering.h"
+#include "dualpipe/Runtime/Progress.h"
 #include "dualpipe/Target/PrintPipe.h"
 #include "dualpipe/Target/TorchCsv.h"
 
@@ -39,6 +40,7 @@ public:
 
 private:
   LogicalResult report(const DiagnosticSink &sink, ArrayRef<std::string> files) {
+    progress.clear();
     return reportFindings(sink, files, options.input, context);
   }
   LogicalResult printSyntax();
@@ -56,6 +58,7 @@ private:
   const MlirOptMainConfig &config;
   llvm::SourceMgr &sources;
   MLIRContext &context;
+  runtime::ProgressLine progress{"compiling"};
 };
 
 } // namespace
@@ -197,7 +200,11 @@ FailureOr<program::Program> Compilation::compile(const Timeline &timeline) {
   compile.planCosts = timeline.getIndex().getSchedule().planCosts;
   compile.onlyRank = options.onlyRank;
   compile.spares = options.spares;
-  return checked(compileProgram(&context, timeline, compile));
+  compile.onProgress = [this](uint64_t done, uint64_t total) { progress.show(done, total); };
+  progress.begin("compiling ranks");
+  FailureOr<program::Program> program = compileProgram(&context, timeline, compile);
+  progress.end();
+  return checked(std::move(program));
 }
 
 LogicalResult Compilation::emitProgram(const Timeline &timeline) {

@@ -60,7 +60,8 @@ static cl::opt<std::string> sparesFlag(
     cl::desc("Slots beyond the peak for each channel (default 1); 0 saves memory and may "
              "cost time"));
 static cl::opt<Emit> emitFlag(
-    "emit", cl::cat(category), cl::desc("What to write; clear from the ending .dpx, .csv, .svg or .html"),
+    "emit", cl::cat(category),
+    cl::desc("What to write; clear from the ending .dpx, .csv, .svg or .html"),
     cl::init(Emit::Default),
     cl::values(
         clEnumValN(Emit::Ast, "ast", "syntax tree of the .pipe file"),
@@ -74,13 +75,16 @@ static cl::opt<Emit> emitFlag(
         clEnumValN(Emit::Report, "report",
                    "time, bubble, memory and waits that the program will have"),
         clEnumValN(Emit::Svg, "svg", "a Gantt chart: when each rank will run what"),
-               clEnumValN(Emit::Html, "html",
-                          "a page to explore it: zoom, causes, memory, other costs"),
-               clEnumValN(Emit::Trace, "trace", "what each stream will do when, for ui.perfetto.dev")));
+        clEnumValN(Emit::Html, "html", "a page to explore it: zoom, causes, memory, other costs"),
+        clEnumValN(Emit::Trace, "trace", "what each stream will do when, for ui.perfetto.dev")));
 static cl::opt<std::string>
-    costFlag("cost", cl::cat(category), cl::value_desc("fwd=1,bwd=2,..."),
-             cl::desc("Times to predict with, instead of those planned with: what --plan-cost "
-                      "takes, and occupancy, reduce, step, start=joint or separate"));
+    costFlag("cost", cl::cat(category), cl::value_desc("[FILE.json,]fwd=1,bwd=2,..."),
+             cl::desc("Times to predict with, instead of those planned with: a profile of "
+                      "launcher --profile, what --plan-cost takes, or both; also load_input, "
+                      "load_labels, reduce, step, forward_done, backward_done, "
+                      "start=joint|separate, occupancy, bandwidth, bytes, reduce_bytes, "
+                      "links=own|shared, node, far_transfer, far_occupancy, far_bandwidth, cores "
+                      "(docs/reports.md)"));
 static cl::opt<ReportFormat>
     formatFlag("format", cl::cat(category), cl::init(ReportFormat::Text),
                cl::desc("How a report is written"),
@@ -302,12 +306,12 @@ static Status readComparison(DriverOptions &options) {
 
 /// The costs are read again over those of each program.
 static Status readPrediction(DriverOptions &options) {
-  options.predictionCosts = costFlag;
   options.reportFormat = formatFlag;
   options.theme = themeFlag;
-  Result<runtime::SimulationCosts> costs = runtime::SimulationCosts::parse(costFlag.getValue());
+  Result<runtime::CostOption> costs = runtime::CostOption::parse(costFlag.getValue());
   if (!costs)
     return Status::failure("--cost: " + costs.message());
+  options.predictionCosts = std::move(*costs);
   const bool reports = options.compares || options.emit == Emit::Report;
   const bool predicts = reports || isPicture(options.emit);
   if (predicts && onlyRankFlag.getNumOccurrences() != 0)
@@ -316,8 +320,7 @@ static Status readPrediction(DriverOptions &options) {
   if (!predicts && costFlag.getNumOccurrences() != 0)
     return Status::failure("--cost does not apply without --emit=report, svg, html or trace, or "
                            "--compare");
-  if (options.emit != Emit::Svg && options.emit != Emit::Html &&
-      themeFlag.getNumOccurrences() != 0)
+  if (options.emit != Emit::Svg && options.emit != Emit::Html && themeFlag.getNumOccurrences() != 0)
     return Status::failure("--theme does not apply without --emit=svg or html");
   if (!reports && formatFlag.getNumOccurrences() != 0)
     return Status::failure("--format does not apply without --emit=report or --compare");

@@ -7,6 +7,7 @@
 
 #include "dualpipe/Frontend/Frontend.h"
 #include "dualpipe/Runtime/Pictures.h"
+#include "dualpipe/Runtime/Profile.h"
 #include "dualpipe/Schedule/Costs.h"
 #include "dualpipe/Target/ReadTorchCsv.h"
 #include "dualpipe/Target/TorchCsv.h"
@@ -66,7 +67,7 @@ struct DriverOptions {
   TorchWriteOptions torchOutput;
 
   /// What the ops cost in a prediction, as given; over the planning costs.
-  std::string predictionCosts;
+  runtime::CostOption predictionCosts;
   ReportFormat reportFormat = ReportFormat::Text;
   runtime::Theme theme = runtime::Theme::Auto;
 

@@ -31,7 +31,7 @@ static std::string printTrace(const program::Program &program, const runtime::Si
 }
 
 static Result<std::string> print(const DriverOptions &options, const program::Program &program) {
-  Result<runtime::SimulationCosts> costs = getPredictionCosts(options, program.shared);
+  Result<runtime::SimulationCosts> costs = getPredictionCosts(options, program);
   if (!costs)
     return costs.getStatus();
   Result<runtime::Simulation> run = runtime::simulate(program, *costs, /*keepTimes=*/true);

@@ -7,6 +7,7 @@
 #include "Output.h"
 
 #include "dualpipe/Runtime/Prediction.h"
+#include "dualpipe/Runtime/Progress.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -40,13 +41,14 @@ static void warnOfBubble(const DriverOptions &options, const Prediction &predict
 }
 
 Result<SimulationCosts> opt::getPredictionCosts(const DriverOptions &options,
-                                                const program::SharedInfo &shared) {
-  Result<SimulationCosts> costs = SimulationCosts::fromProgram(shared);
-  if (!costs)
-    return costs;
-  if (Status status = costs->override(options.predictionCosts); !status)
-    return status;
-  return costs;
+                                                const program::Program &program) {
+  return options.predictionCosts.getCosts(program);
+}
+
+static Result<Prediction> predict(const program::Program &program, const SimulationCosts &costs) {
+  runtime::ProgressLine line("simulating");
+  return runtime::predict(program, costs,
+                          [&](uint64_t done, uint64_t total) { line.show(done, total); });
 }
 
 static std::string print(const DriverOptions &options, const Prediction &prediction,
@@ -57,10 +59,10 @@ static std::string print(const DriverOptions &options, const Prediction &predict
 
 LogicalResult opt::writeReport(const DriverOptions &options, const program::Program &program,
                                MLIRContext &context) {
-  Result<SimulationCosts> costs = getPredictionCosts(options, program.shared);
+  Result<SimulationCosts> costs = getPredictionCosts(options, program);
   if (!costs)
     return complain(options.input + ": " + costs.message());
-  Result<Prediction> prediction = runtime::predict(program, *costs);
+  Result<Prediction> prediction = predict(program, *costs);
   if (!prediction)
     return complain(options.input + ": " + prediction.message());
   warnOfBubble(options, *prediction, program.shared, context);
@@ -80,11 +82,13 @@ struct Comparison {
 
 static LogicalResult addProgram(const DriverOptions &options, const program::Program &program,
                                 Comparison &comparison) {
-  Result<SimulationCosts> costs = getPredictionCosts(options, program.shared);
+  Result<SimulationCosts> costs = getPredictionCosts(options, program);
   if (!costs)
     return complain(options.input + ": " + costs.message());
-  costs->divideAmong(runtime::getPartsPerRank(program.shared));
-  Result<Prediction> prediction = runtime::predict(program, *costs);
+  // A profile has the times of the stages that there are.
+  if (!options.predictionCosts.profile)
+    costs->divideAmong(runtime::getPartsPerRank(program.shared));
+  Result<Prediction> prediction = predict(program, *costs);
   if (!prediction)
     return complain(options.input + ": " + prediction.message());
   comparison.reports += (comparison.reports.empty() ? "" : ",\n");

@@ -14,9 +14,10 @@
 
 namespace dualpipe::opt {
 
-/// The costs that a program was planned with, under what `--cost` gives.
+/// The costs that a program was planned with, or those of a profile, under what else
+/// `--cost` gives.
 Result<runtime::SimulationCosts> getPredictionCosts(const DriverOptions &options,
-                                                    const program::SharedInfo &shared);
+                                                    const program::Program &program);
 
 /// Predicts `program` and writes the report to `options.output`. Warns where some rank
 /// computes for less than half of the time.

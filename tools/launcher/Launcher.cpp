@@ -11,6 +11,7 @@
 #include "dualpipe/Runtime/MeasureModel.h"
 #include "dualpipe/Runtime/Prediction.h"
 #include "dualpipe/Runtime/Profile.h"
+#include "dualpipe/Runtime/Progress.h"
 #include "dualpipe/Runtime/Session.h"
 #include "dualpipe/Runtime/ShuffledRun.h"
 
@@ -64,7 +65,8 @@ makeModelOptions(const Options &options, const program::SharedInfo &shared, DLDe
   return model;
 }
 
-static runtime::SessionOptions makeSessionOptions(const Options &options, uint32_t numRanks) {
+static runtime::SessionOptions makeSessionOptions(const Options &options, uint32_t numRanks,
+                                                  runtime::ProgressLine &progress) {
   runtime::SessionOptions session;
   session.training = {options.seed, options.steps, options.learningRate};
   session.timeoutSeconds = options.timeoutSeconds;
@@ -74,8 +76,13 @@ static runtime::SessionOptions makeSessionOptions(const Options &options, uint32
     session.device.jitterMicroseconds = kJitterMicroseconds;
     session.device.jitterSeed = *options.jitterSeed;
   }
-  if (!options.json)
-    session.onStep = [](const runtime::StepReport &step) { print(describeStep(step)); };
+  progress.show(0, options.steps);
+  session.onStep = [&options, &progress](const runtime::StepReport &step) {
+    progress.show(step.step + 1, options.steps);
+    progress.clear();
+    if (!options.json)
+      print(describeStep(step));
+  };
   return session;
 }
 
@@ -193,7 +200,8 @@ static int runProgram(const Options &options, program::Program program) {
   if (!parts.ok())
     return fail(parts.message());
   const program::SharedInfo &shared = parts->program->shared;
-  runtime::SessionOptions sessionOptions = makeSessionOptions(options, shared.numRanks);
+  runtime::ProgressLine progress("running, steps");
+  runtime::SessionOptions sessionOptions = makeSessionOptions(options, shared.numRanks, progress);
   sessionOptions.backend = parts->backend.cuda;
   Result<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(parts->program, parts->model, parts->optimizer, sessionOptions);
@@ -208,6 +216,7 @@ static int runProgram(const Options &options, program::Program program) {
   Result<runtime::RunReport> run = options.shuffleSeed
                                        ? runShuffled(options, *parts, sessionOptions.training)
                                        : (*session)->run();
+  progress.end();
   if (!run.ok()) {
     const int exitCode = fail(run.message());
     // A stage function that never returns still uses the model: leave without unloading it.
@@ -241,7 +250,10 @@ static int predictProgram(const Options &options, const program::Program &progra
   Result<runtime::SimulationCosts> costs = option->getCosts(program);
   if (!costs.ok())
     return fail("--cost: " + costs.message());
-  Result<runtime::Prediction> prediction = runtime::predict(program, *costs);
+  runtime::ProgressLine progress("simulating");
+  Result<runtime::Prediction> prediction = runtime::predict(
+      program, *costs, [&](uint64_t done, uint64_t total) { progress.show(done, total); });
+  progress.end();
   if (!prediction.ok())
     return fail(prediction.message());
   if (options.measuresModel) {

@@ -16,6 +16,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 
 namespace dualpipe {
@@ -26,6 +28,8 @@ struct CompileOptions {
   std::optional<uint32_t> onlyRank;
   /// Slots beyond the peak for each channel.
   unsigned spares = kDefaultSpares;
+  /// Told how many ranks are done, from any thread. May be empty.
+  std::function<void(uint64_t done, uint64_t total)> onProgress;
 };
 
 /// Compiles a checked schedule. `timeline` was laid with `options.planCosts`.

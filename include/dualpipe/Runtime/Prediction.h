@@ -111,7 +111,8 @@ struct Prediction {
 
 /// Simulates `program`, which must be whole and verified, and reads off the run what
 /// there is to say. Fails as `simulate` does.
-Result<Prediction> predict(const program::Program &program, const SimulationCosts &costs);
+Result<Prediction> predict(const program::Program &program, const SimulationCosts &costs,
+                           const OnProgress &onProgress = {});
 
 /// The published formula for a schedule of this name, if there is one and the times
 /// and the size are inside its domain.

@@ -15,6 +15,7 @@
 #include "dualpipe/Support/Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -173,6 +174,9 @@ struct Simulation {
   std::vector<std::vector<CommandTime>> commands;
 };
 
+/// Told now and then how many of all commands have been run.
+using OnProgress = std::function<void(uint64_t done, uint64_t total)>;
+
 /// Runs one step of `program`, which must hold all its ranks and be verified
 /// (Verify.h). Takes time linear in the commands; with contention for cores or links,
 /// by the logarithm of the ranks longer. Memory beyond the program: 8 bytes
@@ -181,7 +185,7 @@ struct Simulation {
 /// where times could leave the range of ticks, where ranks are missing, where costs do
 /// not go together, and where the program cannot finish.
 Result<Simulation> simulate(const program::Program &program, const SimulationCosts &costs,
-                            bool keepTimes = false);
+                            bool keepTimes = false, const OnProgress &onProgress = {});
 
 } // namespace dualpipe::runtime
 
