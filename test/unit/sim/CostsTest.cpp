@@ -43,7 +43,10 @@ TEST(SimulationCosts, Errors) {
   EXPECT_EQ(parse("fwd=0"), "error: cost 'fwd' is 0, expected more than 0");
   EXPECT_EQ(parse("latency=3"),
             "error: unknown cost 'latency', expected fwd, bwd, bwd_input, bwd_weight, one of these "
-            "for a stage as in fwd[3], fused, transfer, occupancy, reduce, step or start");
+            "for a stage as in fwd[3] or for a component of it as in fwd[3.1], fused, transfer, "
+            "load_input, load_labels, forward_done, backward_done, occupancy, bandwidth, "
+            "far_transfer, far_occupancy, far_bandwidth, bytes, reduce_bytes, reduce, step, node, "
+            "cores, links or start");
   EXPECT_EQ(parse("step=1,step=2"), "error: cost 'step' is given twice");
   EXPECT_EQ(parse("fwd=1,fwd=2"), "error: cost 'fwd' is given twice");
   EXPECT_EQ(parse("start=early"), "error: cost 'start' is 'early', expected joint or separate");

@@ -177,8 +177,8 @@ TEST(Report, Json) {
     "rate": 0.200000
   },
   "causes": [
-    {"warm_up": 0, "drain": 0, "slots": 0, "reductions": 0, "pairs": 0, "peers": [{"rank": 1, "time": 3}]},
-    {"warm_up": 1, "drain": 2, "slots": 0, "reductions": 0, "pairs": 0, "peers": []}
+    {"warm_up": 0, "drain": 0, "slots": 0, "reductions": 0, "pairs": 0, "cores": 0, "peers": [{"rank": 1, "time": 3}]},
+    {"warm_up": 1, "drain": 2, "slots": 0, "reductions": 0, "pairs": 0, "cores": 0, "peers": []}
   ],
   "formula": {"name": "1F1B", "bubble": 3, "bubble_formula": "(PP - 1)(F + B)", "activations": 2, "activations_formula": "PP"},
   "busy": [12, 12],

@@ -21,6 +21,44 @@ TEST(SeparatePairs, DualPipeWithBothAtTheirOwnSpeed) {
     EXPECT_EQ(print(bubble.total), "3");
 }
 
+std::string getMakespan(const program::Program &program, const std::string &text) {
+  return print(predict(program, "fwd=1,bwd_input=1,bwd_weight=1,fused=3" + text).makespan);
+}
+
+/// A joint start, and results at times of their own.
+TEST(PairsWithOffsets, LieBetweenTheOtherForms) {
+  Compiled compiled = compileExample("dualpipe", {8, 20});
+  const auto run = [&](const char *text) { return getMakespan(compiled.program, text); };
+  EXPECT_EQ(run(",forward_done=3,backward_done=3"), "66");
+  EXPECT_EQ(run(",forward_done=9"), "66") << "never later than the pair itself";
+  runtime::Prediction early =
+      predict(compiled.program, std::string(kTimes) + "joint,forward_done=1,backward_done=2");
+  EXPECT_LT(early.makespan, Costs::kTicksPerUnit * 66);
+  EXPECT_GE(early.makespan, Costs::kTicksPerUnit * 63);
+  EXPECT_NE(runtime::printText(early, compiled.program)
+                .find("forwards have their results 1 after that, backwards 2 after that"),
+            std::string::npos);
+  EXPECT_NE(
+      runtime::printJson(early, compiled.program).find("\"pair_start\": \"joint, results apart\""),
+      std::string::npos);
+  EXPECT_FALSE(early.formula);
+  EXPECT_NE(
+      runtime::printText(predict(compiled.program, std::string(kTimes) + "joint,backward_done=2"),
+                         compiled.program)
+          .find("forwards have their results at the end, backwards 2 after that"),
+      std::string::npos);
+}
+
+/// Without pairs there is nothing to be done earlier.
+TEST(PairsWithOffsets, ChangeNothingWithoutPairs) {
+  for (const char *name : {"1f1b", "zb-h1", "zbv"}) {
+    Compiled compiled = compileExample(name, {4, 8});
+    EXPECT_EQ(predict(compiled.program, "transfer=0.5,forward_done=0.5").makespan,
+              predict(compiled.program, "transfer=0.5").makespan)
+        << name;
+  }
+}
+
 /// A schedule without pairs has nothing to start separately.
 TEST(SeparatePairs, ChangeNothingWithoutPairs) {
   for (const char *name : {"1f1b", "zb-h1", "interleaved", "zbv"})
