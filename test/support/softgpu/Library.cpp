@@ -11,8 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "State.h"
-
-#include "runtime/kernels/KernelTwins.h"
+#include "Twins.h"
 
 #include <fmt/format.h>
 
@@ -69,26 +68,9 @@ SoftGpuOptions parseOptions() {
   return options;
 }
 
-SoftKernel makeKernel(const kernels::KernelTwin &twin) {
-  SoftKernel kernel;
-  kernel.name = twin.name;
-  kernel.argumentBytes = twin.argumentBytes;
-  kernel.run = twin.run;
-  kernel.listUses = [&twin](const void *argument, std::vector<SoftUse> &uses) {
-    std::vector<kernels::MemoryUse> own;
-    twin.listMemory(argument, own);
-    for (const kernels::MemoryUse &use : own)
-      uses.push_back({use.data, use.bytes, use.writes});
-  };
-  return kernel;
-}
-
 /// The device of the process.
 struct Process {
-  Process() : gpu(parseOptions()) {
-    for (const kernels::KernelTwin &twin : kernels::getKernelTwins())
-      gpu.addKernel(makeKernel(twin));
-  }
+  Process() : gpu(parseOptions()) { addKernelTwins(gpu); }
   ~Process() {
     const char *path = std::getenv("DUALPIPE_SOFTGPU_REPORT");
     if (!path)
