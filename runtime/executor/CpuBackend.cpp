@@ -4,8 +4,8 @@
 
 namespace dualpipe::runtime {
 
-Result<Backend::Ends> CpuBackend::connect(const program::RankProgram &rank, FailureSink &failures,
-                                          RankRecorder *recorder) {
+Result<Backend::Ends> CpuBackend::connect(const program::RankProgram &rank, const Model &,
+                                          FailureSink &failures, RankRecorder *recorder) {
   auto device = std::make_unique<CpuDevice>(rank, failures, options);
   device->setRecorder(recorder);
   Result<std::unique_ptr<Transport>> transport = hub.connect(rank, *device);

@@ -19,7 +19,6 @@ using kernels::KernelModule;
 using program::StreamKind;
 
 Result<CudaApis> loadCudaApis() {
-  CudaApis apis;
   Result<DriverApi> driver = loadDriver();
   if (!driver.ok())
     return driver.getStatus();
@@ -30,7 +29,10 @@ Result<CudaApis> loadCudaApis() {
     return gpus.getStatus();
   if (Result<std::span<const unsigned char>> image = kernels::getKernelImage(); !image.ok())
     return image.getStatus();
-  return CudaApis{*driver, *cublas};
+  CudaApis apis{*driver, *cublas, {}};
+  if (Result<NcclApi> nccl = loadNccl(); nccl.ok())
+    apis.nccl = *nccl;
+  return apis;
 }
 
 namespace {
@@ -49,33 +51,73 @@ struct FirstFailure : FailureSink {
 struct CheckRoom {
   program::RankProgram nothing;
   FirstFailure failures;
+  std::optional<ContextScope> scope; // outlives what was made in it
   std::unique_ptr<CudaDevice> device;
   std::unique_ptr<DeviceMath> math;
-  std::optional<ContextScope> scope;
+};
+
+/// A GPU, and the kernels in it.
+struct LoadedGpu {
+  static Result<LoadedGpu> create(const DriverApi &driver, int ordinal,
+                                  std::span<const unsigned char> image);
+  ~LoadedGpu() {
+    if (!gpu)
+      return;
+    const ContextScope scope(*gpu); // kernels are unloaded from it
+    kernels.reset();
+  }
+  LoadedGpu(LoadedGpu &&) = default;
+  LoadedGpu &operator=(LoadedGpu &&) = delete;
+
+  std::unique_ptr<const GpuContext> gpu;
+  std::unique_ptr<const KernelModule> kernels;
+
+private:
+  LoadedGpu() = default;
 };
 
 } // namespace
 
+Result<LoadedGpu> LoadedGpu::create(const DriverApi &driver, int ordinal,
+                                    std::span<const unsigned char> image) {
+  LoadedGpu loaded;
+  Result<GpuContext> gpu = GpuContext::create(driver, ordinal);
+  if (!gpu.ok())
+    return gpu.getStatus();
+  loaded.gpu = std::make_unique<const GpuContext>(std::move(*gpu));
+  const ContextScope scope(*loaded.gpu);
+  if (!scope.getStatus().ok())
+    return scope.getStatus();
+  Result<KernelModule> kernels = KernelModule::load(driver, image);
+  if (!kernels.ok())
+    return kernels.getStatus();
+  loaded.kernels = std::make_unique<const KernelModule>(std::move(*kernels));
+  return loaded;
+}
+
 struct CudaBackend::State {
-  State(const CudaApis &apis, const program::SharedInfo &shared, const CudaBackendOptions &options,
-        GpuContext gpu, KernelModule kernels, std::string name)
-      : apis(apis), options(options), gpu(std::move(gpu)), kernels(std::move(kernels)),
-        name(std::move(name)), hub(shared) {}
+  State(const CudaApis &apis, const program::SharedInfo &shared, const CudaBackendOptions &options)
+      : apis(apis), shared(shared), options(options), hub(shared) {}
+
+  /// By NCCL, or by copies on one GPU.
+  Result<std::unique_ptr<Transport>> connect(const program::RankProgram &rank, const Model &model,
+                                             CudaDevice &device,
+                                             const std::shared_ptr<DeviceMath> &math);
+  const LoadedGpu &getGpu(uint32_t rank) const { return gpus[usesNccl() ? rank : 0]; }
+  bool usesNccl() const { return !ids.empty(); }
 
   const CudaApis &apis;
+  const program::SharedInfo &shared;
   const CudaBackendOptions options;
-  const GpuContext gpu;
-  const KernelModule kernels;
-  const std::string name;
+  std::vector<LoadedGpu> gpus; ///< by rank with NCCL, else one
+  std::vector<UniqueId> ids;   ///< of NCCL's communicators
+  std::string name;
   GpuHub hub;
   CheckRoom room;
 };
 
 CudaBackend::CudaBackend(std::unique_ptr<State> state) : state(std::move(state)) {}
-CudaBackend::~CudaBackend() {
-  const ContextScope scope(state->gpu); // kernels are unloaded from it
-  state.reset();
-}
+CudaBackend::~CudaBackend() = default;
 const std::string &CudaBackend::getName() const { return state->name; }
 
 Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaApis &apis,
@@ -90,18 +132,26 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaApis &apis,
   Result<std::span<const unsigned char>> image = kernels::getKernelImage();
   if (!image.ok())
     return image.getStatus();
-  Result<GpuContext> gpu = GpuContext::create(apis.driver, options.gpu);
-  if (!gpu.ok())
-    return gpu.getStatus();
-  const ContextScope scope(*gpu);
-  if (!scope.getStatus().ok())
-    return scope.getStatus();
-  Result<KernelModule> kernels = KernelModule::load(apis.driver, *image);
-  if (!kernels.ok())
-    return kernels.getStatus();
-  std::string name = fmt::format("cuda ({})", (*gpus)[size_t(options.gpu)].name);
-  return std::unique_ptr<CudaBackend>(new CudaBackend(std::make_unique<State>(
-      apis, shared, options, std::move(*gpu), std::move(*kernels), std::move(name))));
+  auto state = std::make_unique<State>(apis, shared, options);
+  const size_t numCommunicators = planCommunicators(shared, options.nccl.fold).size();
+  const bool several = apis.nccl && numCommunicators != 0 && gpus->size() >= shared.numRanks;
+  if (several) {
+    Result<std::vector<UniqueId>> ids = makeUniqueIds(*apis.nccl, numCommunicators);
+    if (!ids.ok())
+      return ids.getStatus();
+    state->ids = std::move(*ids);
+  }
+  for (uint32_t i = 0; i != (several ? shared.numRanks : 1); ++i) {
+    Result<LoadedGpu> gpu = LoadedGpu::create(apis.driver, several ? int(i) : options.gpu, *image);
+    if (!gpu.ok())
+      return gpu.getStatus();
+    state->gpus.push_back(std::move(*gpu));
+  }
+  const std::string &model = (*gpus)[size_t(options.gpu)].name;
+  state->name = several ? fmt::format("cuda ({} x {}, {} communicators)", shared.numRanks, model,
+                                      numCommunicators)
+                        : fmt::format("cuda ({})", model);
+  return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(state)));
 }
 
 static std::vector<Stream> listComputeStreams(const program::RankProgram &rank,
@@ -113,33 +163,62 @@ static std::vector<Stream> listComputeStreams(const program::RankProgram &rank,
   return streams;
 }
 
-Result<Backend::Ends> CudaBackend::connect(const program::RankProgram &rank, FailureSink &failures,
-                                           RankRecorder *) {
+static Result<kernels::Element> getElement(DLDataType type) {
+  if (type.code == kDLFloat && type.lanes == 1 && type.bits == 32)
+    return kernels::Element::F32;
+  if (type.code == kDLFloat && type.lanes == 1 && type.bits == 64)
+    return kernels::Element::F64;
+  return Status::failure(
+      fmt::format("cannot sum gradients of type {}; use float32 or float64", describeType(type)));
+}
+
+Result<std::unique_ptr<Transport>>
+CudaBackend::State::connect(const program::RankProgram &rank, const Model &model,
+                            CudaDevice &device, const std::shared_ptr<DeviceMath> &math) {
+  if (!usesNccl()) {
+    dp_call call{};
+    call.device = device.getPlace();
+    call.runtime = math.get();
+    const auto sum = [call](Stream stream, std::span<StageCopy *const> copies) {
+      dp_call own = call;
+      own.stream = stream;
+      return sumGradients(copies, own);
+    };
+    return hub.connect(rank, device, sum);
+  }
+  const auto sum = [math](Stream stream, DLDataType type, std::span<void *const> members,
+                          int64_t count) {
+    Result<kernels::Element> element = getElement(type);
+    return element.ok() ? math->sumMembers(stream, *element, members, count) : element.getStatus();
+  };
+  Result<std::unique_ptr<NcclTransport>> made =
+      NcclTransport::create(*apis.nccl, shared, rank, model, device, ids, sum, options.nccl);
+  if (!made.ok())
+    return made.getStatus();
+  return std::unique_ptr<Transport>(std::move(*made));
+}
+
+Result<Backend::Ends> CudaBackend::connect(const program::RankProgram &rank, const Model &model,
+                                           FailureSink &failures, RankRecorder *) {
+  const LoadedGpu &loaded = state->getGpu(rank.rank);
   Result<std::unique_ptr<CudaDevice>> device =
-      CudaDevice::create(rank, failures, state->gpu, state->options.device);
+      CudaDevice::create(rank, failures, *loaded.gpu, state->options.device);
   if (!device.ok())
     return device.getStatus();
-  const ContextScope scope(state->gpu);
+  const ContextScope scope(*loaded.gpu);
   if (!scope.getStatus().ok())
     return scope.getStatus();
   Result<std::unique_ptr<DeviceMath>> made =
-      DeviceMath::create(state->apis.driver, state->apis.cublas, state->kernels, **device,
+      DeviceMath::create(state->apis.driver, state->apis.cublas, *loaded.kernels, **device,
                          listComputeStreams(rank, **device));
   if (!made.ok())
     return made.getStatus();
-  const std::shared_ptr<DeviceMath> math(made->release(), [&gpu = state->gpu](DeviceMath *old) {
-    const ContextScope scope(gpu);
-    delete old;
-  });
-  dp_call call{};
-  call.device = (*device)->getPlace();
-  call.runtime = math.get();
-  const auto sum = [call](Stream stream, std::span<StageCopy *const> copies) {
-    dp_call own = call;
-    own.stream = stream;
-    return sumGradients(copies, own);
-  };
-  Result<std::unique_ptr<Transport>> transport = state->hub.connect(rank, **device, sum);
+  const std::shared_ptr<DeviceMath> math(made->release(),
+                                         [gpu = loaded.gpu.get()](DeviceMath *old) {
+                                           const ContextScope scope(*gpu);
+                                           delete old;
+                                         });
+  Result<std::unique_ptr<Transport>> transport = state->connect(rank, model, **device, math);
   if (!transport.ok())
     return transport.getStatus();
   return Ends{std::move(*device), math, std::move(*transport)};
@@ -147,17 +226,18 @@ Result<Backend::Ends> CudaBackend::connect(const program::RankProgram &rank, Fai
 
 Result<CheckPlace> CudaBackend::makeCheckPlace() {
   CheckRoom &room = state->room;
+  const GpuContext &gpu = *state->gpus.front().gpu;
   Result<std::unique_ptr<CudaDevice>> device =
-      CudaDevice::create(room.nothing, room.failures, state->gpu, state->options.device);
+      CudaDevice::create(room.nothing, room.failures, gpu, state->options.device);
   if (!device.ok())
     return device.getStatus();
   room.device = std::move(*device);
-  room.scope.emplace(state->gpu);
+  room.scope.emplace(gpu);
   if (!room.scope->getStatus().ok())
     return room.scope->getStatus();
   const Stream stream = room.device->getCopyStream();
   Result<std::unique_ptr<DeviceMath>> math = DeviceMath::create(
-      state->apis.driver, state->apis.cublas, state->kernels, *room.device, {stream});
+      state->apis.driver, state->apis.cublas, *state->gpus.front().kernels, *room.device, {stream});
   if (!math.ok())
     return math.getStatus();
   room.math = std::move(*math);

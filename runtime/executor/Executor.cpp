@@ -140,7 +140,10 @@ void Executor::resolveCopies() {
 }
 
 bool Executor::runStep(const dp_step_state &state, double *stepLosses) {
-  return issueStep(state, stepLosses) && finishStep();
+  if (issueStep(state, stepLosses) && finishStep())
+    return true;
+  parts.transport->abort();
+  return false;
 }
 
 bool Executor::finishStep() {
@@ -189,8 +192,8 @@ bool Executor::issueStep(const dp_step_state &state, double *stepLosses) {
   for (uint32_t i = 0; i != commands.size(); ++i) {
     if (Status status = issue(i); !status.ok())
       return fail(std::move(status));
-    if (commands[i].op == CommandOp::Pair)
-      i += commands[i].arg; // its launches run with it
+    if (commands[i].op == CommandOp::Pair || commands[i].op == CommandOp::Group)
+      i += commands[i].arg; // what follows runs with it
   }
   return true;
 }
@@ -206,8 +209,7 @@ Status Executor::issue(uint32_t index) {
   case CommandOp::Recv:
     return issueTransfer(index);
   case CommandOp::Group:
-    // In-process transfers of one stream need no bracket: they run one after the other.
-    return Status::success();
+    return issueGroup(index + 1, command.arg);
   case CommandOp::Record:
     return parts.device->record(command.stream, index, command.arg);
   case CommandOp::Wait:
@@ -217,6 +219,14 @@ Status Executor::issue(uint32_t index) {
                                    *copies[index]);
   }
   return Status::failure("unknown command");
+}
+
+Status Executor::issueGroup(uint32_t first, uint32_t count) {
+  Status status = parts.transport->startGroup();
+  for (uint32_t i = 0; i != count && status.ok(); ++i)
+    status = issueTransfer(first + i);
+  Status ended = parts.transport->endGroup();
+  return status.ok() ? std::move(ended) : std::move(status);
 }
 
 Status Executor::issueTransfer(uint32_t index) {

@@ -63,6 +63,7 @@ private:
   void resolveCopies();
   StageCopy *findCopy(uint32_t stage) const;
   Status issue(uint32_t index);
+  Status issueGroup(uint32_t first, uint32_t count);
   Status issueTransfer(uint32_t index);
   Status runRecorded(uint32_t index, Status (Executor::*run)(uint32_t));
   Status run(uint32_t index);

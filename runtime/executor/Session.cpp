@@ -138,7 +138,7 @@ Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
   Rank &rank = ranks.emplace_back();
   if (options.numRecordedSteps != 0)
     rank.recorder = std::make_unique<RankRecorder>(rankProgram.commands.size());
-  Result<Backend::Ends> ends = backend->connect(rankProgram, *this, rank.recorder.get());
+  Result<Backend::Ends> ends = backend->connect(rankProgram, *model, *this, rank.recorder.get());
   if (!ends.ok())
     return ends.getStatus();
   rank.ends = std::move(*ends);

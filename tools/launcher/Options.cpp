@@ -65,6 +65,9 @@ static void addOptions(CLI::App &app, Options &options) {
                  "predicts instead")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "sim"}))
       ->capture_default_str();
+  app.add_flag("--fold-channels", options.foldChannels,
+               "Between GPUs, one communicator of NCCL for all channels instead of one each: less "
+               "memory, and transfers of a rank wait for each other");
   app.add_option(
          "--cost", options.costs,
          "Times for --backend=sim, instead of those planned with: a profile, times, or both. "

@@ -15,6 +15,8 @@ static Result<SelectedBackend> selectCuda(const Options &options,
   selected.apis = std::make_shared<const CudaApis>(*apis);
   CudaBackendOptions backendOptions;
   backendOptions.device.timeoutSeconds = options.timeoutSeconds;
+  backendOptions.nccl.timeoutSeconds = options.timeoutSeconds;
+  backendOptions.nccl.fold = options.foldChannels;
   Result<std::unique_ptr<CudaBackend>> backend =
       CudaBackend::create(*selected.apis, shared, backendOptions);
   if (!backend.ok())

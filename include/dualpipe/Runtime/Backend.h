@@ -25,11 +25,10 @@ public:
     std::shared_ptr<void> math; ///< what calls get as dp_call::runtime; may be null
     std::unique_ptr<Transport> transport;
   };
-  /// Each rank once, from one thread. `rank`, `failures` and `recorder` outlive the ends, which the
-  /// backend outlives. `recorder` takes the times of commands; it may be null, and is where the
-  /// backend cannot record.
-  virtual Result<Ends> connect(const program::RankProgram &rank, FailureSink &failures,
-                               RankRecorder *recorder) = 0;
+  /// Each rank once, from one thread. What is given outlives the ends, and so does the backend.
+  /// `recorder` takes the times of commands; it may be null, and is where the backend cannot record.
+  virtual Result<Ends> connect(const program::RankProgram &rank, const Model &model,
+                               FailureSink &failures, RankRecorder *recorder) = 0;
   /// Whether times of commands can be taken.
   virtual bool canRecord() const = 0;
 };
@@ -40,7 +39,7 @@ public:
   /// `shared` outlives the backend.
   CpuBackend(const program::SharedInfo &shared, const CpuDeviceOptions &options)
       : hub(shared), options(options) {}
-  Result<Ends> connect(const program::RankProgram &rank, FailureSink &failures,
+  Result<Ends> connect(const program::RankProgram &rank, const Model &model, FailureSink &failures,
                        RankRecorder *recorder) override;
   bool canRecord() const override { return true; }
 

@@ -25,6 +25,13 @@ public:
   /// Replaces the gradients of the copy, and of the copies that the other
   /// members bring, by their sum (see sumGradients).
   virtual Status reduce(uint32_t stream, uint32_t command, uint32_t group, StageCopy &copy) = 0;
+
+  /// The transfers of one stream between the two begin together. Where each runs by itself there is
+  /// nothing to do. `endGroup` comes on every path.
+  virtual Status startGroup() { return Status::success(); }
+  virtual Status endGroup() { return Status::success(); }
+  /// After a failure, from the rank's own thread: ends what is under way.
+  virtual void abort() {}
 };
 
 } // namespace dualpipe::runtime

@@ -1,7 +1,7 @@
 //===- CudaBackend.h - ranks on GPUs of this process ----------------------------===//
 //
-// All ranks on one GPU, with copies between them (GpuTransport.h). Never run on a
-// GPU so far.
+// One GPU per rank with NCCL between them, where there are enough; else all ranks
+// on one GPU with copies between them (GpuTransport.h). Never run on a GPU so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,10 +12,11 @@
 #include "dualpipe/Runtime/Backend.h"
 #include "dualpipe/Runtime/Cuda/Api.h"
 #include "dualpipe/Runtime/Cuda/CudaDevice.h"
+#include "dualpipe/Runtime/Cuda/NcclTransport.h"
 #include "dualpipe/Runtime/Reference.h"
 
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 
 namespace dualpipe::runtime::cuda {
@@ -24,28 +25,31 @@ namespace dualpipe::runtime::cuda {
 struct CudaApis {
   DriverApi driver;
   CublasApi cublas;
+  std::optional<NcclApi> nccl; ///< where it can be used
 };
 
-/// Opens driver and cuBLAS, and looks for a GPU and kernels. Fails with what is missing.
+/// Opens driver, cuBLAS and NCCL, and looks for a GPU and kernels. Fails with what is missing but
+/// for NCCL, without which all ranks run on one GPU.
 Result<CudaApis> loadCudaApis();
 
 struct CudaBackendOptions {
-  int gpu = 0; ///< ordinal
+  int gpu = 0; ///< the ordinal, where all ranks run on one
   CudaDeviceOptions device;
+  NcclOptions nccl;
 };
 
 class CudaBackend : public Backend {
 public:
-  /// Loads the kernels of the runtime into a GPU. `apis` and `shared` outlive the backend.
+  /// Loads the kernels of the runtime into the GPUs. `apis` and `shared` outlive the backend.
   static Result<std::unique_ptr<CudaBackend>> create(const CudaApis &apis,
                                                      const program::SharedInfo &shared,
                                                      const CudaBackendOptions &options);
   ~CudaBackend() override;
 
-  Result<Ends> connect(const program::RankProgram &rank, FailureSink &failures,
+  Result<Ends> connect(const program::RankProgram &rank, const Model &model, FailureSink &failures,
                        RankRecorder *recorder) override;
   bool canRecord() const override { return false; }
-  /// "cuda (NVIDIA H200)".
+  /// "cuda (NVIDIA H200)", "cuda (8 x NVIDIA H200, 16 communicators)".
   const std::string &getName() const;
 
   /// A place on the GPU for `--check`, on the calling thread and in use until the backend goes.

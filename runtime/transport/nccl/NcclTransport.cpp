@@ -1,0 +1,351 @@
+//===- NcclTransport.cpp - channels between GPUs, by NCCL ---------------------------===//
+
+#include "dualpipe/Runtime/Cuda/NcclTransport.h"
+
+#include "dualpipe/Runtime/Numerics.h"
+#include "runtime/transport/ChannelSequences.h"
+#include "runtime/transport/nccl/NcclGroup.h"
+#include "runtime/transport/nccl/OwnedCommunicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace dualpipe::runtime::cuda {
+
+using program::kNone;
+
+namespace {
+
+/// Beyond it groups have been seen to hang.
+constexpr size_t kMaxGroup = 256;
+
+/// This rank's end of a channel.
+struct ChannelEnd {
+  OwnedCommunicator *communicator;
+  int peer; ///< within the communicator
+};
+
+/// This rank's part in a reduce group.
+struct ReduceEnd {
+  OwnedCommunicator *communicator;
+  uint32_t numMembers = 1;
+  void *scratch = nullptr; ///< the gradients of all members, where there are three or more
+  size_t memberBytes = 0;
+};
+
+} // namespace
+
+struct NcclTransport::State {
+  State(const NcclApi &nccl, CudaDevice &device, SumMembersFunction sum, const NcclOptions &options)
+      : nccl(nccl), device(device), sum(std::move(sum)), options(options) {}
+
+  Status createAll(const program::SharedInfo &shared, uint32_t rank, std::span<const UniqueId> ids);
+  void addEnds(const program::SharedInfo &shared, const CommunicatorPlan &plan, uint32_t rank,
+               OwnedCommunicator *communicator);
+  Status allocateScratch(const program::RankProgram &rank, const Model &model);
+  Status settle(OwnedCommunicator &communicator);
+  Status beginCall(OwnedCommunicator &communicator);
+  Status finishCall(OwnedCommunicator &communicator, NcclStatus status, const char *name);
+  Status sumTwo(Stream stream, ReduceEnd &end, StageCopy &copy);
+  Status sumMany(Stream stream, ReduceEnd &end, StageCopy &copy);
+  static Status findErrors(void *context);
+
+  const NcclApi &nccl;
+  CudaDevice &device;
+  const SumMembersFunction sum;
+  const NcclOptions options;
+  std::vector<std::unique_ptr<OwnedCommunicator>> communicators;
+  std::map<uint32_t, ChannelEnd> channels;
+  std::map<uint32_t, ReduceEnd> reductions;
+  size_t scratchBytes = 0;
+  /// A group of the program that is being issued, and what it uses.
+  std::optional<NcclGroup> group;
+  std::vector<OwnedCommunicator *> used;
+  size_t numCalls = 0;
+};
+
+//===--- Setting up -----------------------------------------------------------===//
+
+static std::string nameOf(const program::SharedInfo &shared, const CommunicatorPlan &plan) {
+  if (plan.channels.size() == 1 && plan.ranks.size() == 2) {
+    const program::Channel &channel = shared.channels[plan.channels.front()];
+    return fmt::format("from rank {} to rank {} ({})", channel.source, channel.destination,
+                       channel.kind == program::SlotKind::Output ? "activations" : "gradients");
+  }
+  if (!plan.reduceGroups.empty())
+    return fmt::format("of ranks {} (gradients)", fmt::join(plan.ranks, ", "));
+  return fmt::format("of all {} ranks", plan.ranks.size());
+}
+
+void NcclTransport::State::addEnds(const program::SharedInfo &shared, const CommunicatorPlan &plan,
+                                   uint32_t rank, OwnedCommunicator *communicator) {
+  const auto find = [&](uint32_t wanted) {
+    return int(std::find(plan.ranks.begin(), plan.ranks.end(), wanted) - plan.ranks.begin());
+  };
+  for (const uint32_t channel : plan.channels) {
+    const program::Channel &ends = shared.channels[channel];
+    if (ends.source == rank || ends.destination == rank)
+      channels[channel] = {communicator,
+                           find(ends.source == rank ? ends.destination : ends.source)};
+  }
+  for (const uint32_t group : plan.reduceGroups)
+    reductions[group] = {communicator, uint32_t(plan.ranks.size()), nullptr, 0};
+}
+
+Status NcclTransport::State::createAll(const program::SharedInfo &shared, uint32_t rank,
+                                       std::span<const UniqueId> ids) {
+  const std::vector<CommunicatorPlan> plans = planCommunicators(shared, options.fold);
+  if (plans.size() != ids.size())
+    return Status::failure(fmt::format("the program needs {} communicators, there are ids for {}",
+                                       plans.size(), ids.size()));
+  for (size_t i = 0; i != plans.size(); ++i) {
+    const auto own = std::find(plans[i].ranks.begin(), plans[i].ranks.end(), rank);
+    if (own == plans[i].ranks.end())
+      continue;
+    Result<OwnedCommunicator> made = OwnedCommunicator::create(
+        nccl, int(plans[i].ranks.size()), ids[i], int(own - plans[i].ranks.begin()),
+        options.maxBlocks, nameOf(shared, plans[i]));
+    if (!made.ok())
+      return made.getStatus();
+    communicators.push_back(std::make_unique<OwnedCommunicator>(std::move(*made)));
+    addEnds(shared, plans[i], rank, communicators.back().get());
+  }
+  return Status::success();
+}
+
+/// Each group has a stream, and so memory, of its own.
+Status NcclTransport::State::allocateScratch(const program::RankProgram &rank, const Model &model) {
+  for (const program::Reduction &reduction : rank.reductions) {
+    const auto found = reductions.find(reduction.group);
+    if (found == reductions.end() || found->second.numMembers <= 2)
+      continue;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i != model.getNumParams(reduction.stage); ++i) {
+      const dp_tensor_spec &spec = model.getParamSpec(reduction.stage, i);
+      DLTensor tensor{};
+      tensor.dtype = spec.dtype;
+      tensor.ndim = spec.ndim;
+      tensor.shape = const_cast<int64_t *>(spec.shape);
+      bytes += alignTensor(getNumBytes(tensor));
+    }
+    found->second.memberBytes = std::max(found->second.memberBytes, bytes);
+  }
+  for (auto &[group, end] : reductions) {
+    Result<void *> scratch = device.allocate(end.memberBytes * end.numMembers);
+    if (!scratch.ok())
+      return scratch.getStatus();
+    end.scratch = *scratch;
+    scratchBytes += end.memberBytes * end.numMembers;
+  }
+  return Status::success();
+}
+
+NcclTransport::NcclTransport(std::unique_ptr<State> state) : state(std::move(state)) {}
+
+Result<std::unique_ptr<NcclTransport>>
+NcclTransport::create(const NcclApi &nccl, const program::SharedInfo &shared,
+                      const program::RankProgram &rank, const Model &model, CudaDevice &device,
+                      std::span<const UniqueId> ids, SumMembersFunction sum,
+                      const NcclOptions &options) {
+  const ContextScope scope(device.getGpu());
+  if (!scope.getStatus().ok())
+    return scope.getStatus();
+  std::unique_ptr<NcclTransport> transport(
+      new NcclTransport(std::make_unique<State>(nccl, device, std::move(sum), options)));
+  State &state = *transport->state;
+  if (Status status = state.createAll(shared, rank.rank, ids); !status.ok())
+    return status;
+  if (Status status = state.allocateScratch(rank, model); !status.ok())
+    return status;
+  device.setErrorPoll(State::findErrors, &state);
+  return transport;
+}
+
+NcclTransport::~NcclTransport() {
+  state->device.setErrorPoll(nullptr, nullptr);
+  const ContextScope scope(state->device.getGpu());
+  if (state->device.isAborted())
+    abort();
+  state->communicators.clear();
+}
+
+size_t NcclTransport::getScratchBytes() const { return state->scratchBytes; }
+
+//===--- Errors ---------------------------------------------------------------===//
+
+Status NcclTransport::State::findErrors(void *context) {
+  for (const std::unique_ptr<OwnedCommunicator> &communicator :
+       static_cast<State *>(context)->communicators)
+    if (communicator->get())
+      if (const Result<bool> inProgress = communicator->isInProgress(); !inProgress.ok())
+        return inProgress.getStatus();
+  return Status::success();
+}
+
+/// While the run goes on; other communicators are not looked at here, which may be in progress.
+Status NcclTransport::State::settle(OwnedCommunicator &communicator) {
+  return communicator.settle([&] { return !device.isAborted(); }, options.timeoutSeconds);
+}
+
+/// A call on a communicator that is in progress would fail.
+Status NcclTransport::State::beginCall(OwnedCommunicator &communicator) {
+  if (numCalls == kMaxGroup)
+    return Status::failure(
+        fmt::format("a group of more than {} transfers, of which NCCL has been seen to hang; "
+                    "compile with smaller groups",
+                    kMaxGroup));
+  numCalls += group ? 1 : 0;
+  return settle(communicator);
+}
+
+Status NcclTransport::State::finishCall(OwnedCommunicator &communicator, NcclStatus status,
+                                        const char *name) {
+  if (status != NcclStatus::Success && status != NcclStatus::InProgress)
+    return check(nccl, status,
+                 fmt::format("{} on the communicator {}", name, communicator.getName()),
+                 communicator.get());
+  if (!group)
+    return settle(communicator);
+  used.push_back(&communicator);
+  return Status::success();
+}
+
+void NcclTransport::abort() {
+  state->group.reset();
+  for (const std::unique_ptr<OwnedCommunicator> &communicator : state->communicators)
+    communicator->abort();
+}
+
+//===--- Issuing --------------------------------------------------------------===//
+
+Status NcclTransport::startGroup() {
+  state->used.clear();
+  state->group.emplace(state->nccl);
+  return state->group->getStatus();
+}
+
+Status NcclTransport::endGroup() {
+  if (!state->group)
+    return Status::success(); // it never began
+  Status status = state->group->end();
+  state->group.reset();
+  state->numCalls = 0;
+  for (OwnedCommunicator *communicator : state->used)
+    if (status.ok())
+      status = state->settle(*communicator);
+  return status;
+}
+
+Status NcclTransport::send(uint32_t stream, uint32_t, uint32_t channel, const void *data,
+                           size_t bytes) {
+  const ChannelEnd &end = state->channels.find(channel)->second;
+  if (bytes == 0)
+    return Status::success();
+  if (Status status = state->beginCall(*end.communicator); !status.ok())
+    return status;
+  return state->finishCall(*end.communicator,
+                           state->nccl.send(data, bytes, NcclType::Int8, end.peer,
+                                            end.communicator->get(),
+                                            state->device.getStream(stream)),
+                           "ncclSend");
+}
+
+Status NcclTransport::recv(uint32_t stream, uint32_t, uint32_t channel, void *data, size_t bytes) {
+  const ChannelEnd &end = state->channels.find(channel)->second;
+  if (bytes == 0)
+    return Status::success();
+  if (Status status = state->beginCall(*end.communicator); !status.ok())
+    return status;
+  return state->finishCall(*end.communicator,
+                           state->nccl.recv(data, bytes, NcclType::Int8, end.peer,
+                                            end.communicator->get(),
+                                            state->device.getStream(stream)),
+                           "ncclRecv");
+}
+
+/// A full switch over what gradients can be, with what NCCL calls it.
+static Result<NcclType> getNcclType(DLDataType type) {
+  const bool plain = type.lanes == 1;
+  if (plain && type.code == kDLFloat && type.bits == 32)
+    return NcclType::Float32;
+  if (plain && type.code == kDLFloat && type.bits == 64)
+    return NcclType::Float64;
+  if (plain && type.code == kDLBfloat && type.bits == 16)
+    return NcclType::Bfloat16;
+  return Status::failure(
+      fmt::format("NCCL cannot sum gradients of type {} here; use float32, float64 or bfloat16",
+                  describeType(type)));
+}
+
+/// a + b is b + a to the last bit.
+Status NcclTransport::State::sumTwo(Stream stream, ReduceEnd &end, StageCopy &copy) {
+  NcclGroup calls(nccl);
+  if (Status status = calls.getStatus(); !status.ok())
+    return status;
+  for (uint32_t i = 0; i != copy.getNumParams(); ++i) {
+    const DLTensor &gradient = copy.getGrad(i);
+    Result<NcclType> type = getNcclType(gradient.dtype);
+    if (!type.ok())
+      return type.getStatus();
+    const NcclStatus status =
+        nccl.allReduce(gradient.data, gradient.data, size_t(getNumElements(gradient)), *type,
+                       NcclReduction::Sum, end.communicator->get(), stream);
+    if (status != NcclStatus::Success && status != NcclStatus::InProgress)
+      return check(nccl, status, "ncclAllReduce", end.communicator->get());
+  }
+  return calls.end();
+}
+
+/// NCCL adds three and more in an order of its own: gather, and add in ours.
+Status NcclTransport::State::sumMany(Stream stream, ReduceEnd &end, StageCopy &copy) {
+  if (copy.getNumParams() == 0)
+    return Status::success();
+  auto *gathered = static_cast<std::byte *>(end.scratch);
+  const auto *first = static_cast<std::byte *>(copy.getGrad(0).data);
+  const DLTensor &last = copy.getGrad(copy.getNumParams() - 1);
+  const size_t bytes =
+      size_t(static_cast<std::byte *>(last.data) - first) + alignTensor(getNumBytes(last));
+  const NcclStatus status =
+      nccl.allGather(first, gathered, bytes, NcclType::Int8, end.communicator->get(), stream);
+  if (Status finished = finishCall(*end.communicator, status, "ncclAllGather"); !finished.ok())
+    return finished;
+  std::vector<void *> members(end.numMembers);
+  for (uint32_t i = 0; i != copy.getNumParams(); ++i) {
+    DLTensor &gradient = copy.getGrad(i);
+    const size_t offset = size_t(static_cast<std::byte *>(gradient.data) - first);
+    for (uint32_t member = 0; member != end.numMembers; ++member)
+      members[member] = gathered + member * bytes + offset;
+    if (Status summed = sum(stream, gradient.dtype, members, getNumElements(gradient));
+        !summed.ok())
+      return summed;
+    if (Status copied =
+            check(device.getDriver(),
+                  device.getDriver().memcpyDtoDAsync(reinterpret_cast<DevicePointer>(gradient.data),
+                                                     reinterpret_cast<DevicePointer>(members[0]),
+                                                     getNumBytes(gradient), stream),
+                  "cuMemcpyDtoDAsync");
+        !copied.ok())
+      return copied;
+  }
+  return Status::success();
+}
+
+Status NcclTransport::reduce(uint32_t stream, uint32_t, uint32_t group, StageCopy &copy) {
+  const auto found = state->reductions.find(group);
+  if (found == state->reductions.end())
+    return Status::success(); // a group of one
+  ReduceEnd &end = found->second;
+  if (Status status = state->settle(*end.communicator); !status.ok())
+    return status;
+  const Stream native = state->device.getStream(stream);
+  if (end.numMembers > 2)
+    return state->sumMany(native, end, copy);
+  if (Status status = state->sumTwo(native, end, copy); !status.ok())
+    return status;
+  return state->settle(*end.communicator);
+}
+
+} // namespace dualpipe::runtime::cuda

@@ -1,0 +1,156 @@
+"""The cuda backend from the command line: what is missing, and programs on GPUs made of software.
+
+build/softcuda holds libcuda, libnccl and libcublas made of software (test/support/softgpu); the
+launcher opens them as it opens the real ones. Never run on a GPU.
+"""
+
+import ctypes
+import pathlib
+
+import pytest
+from conftest import BIN
+
+BUILD = BIN.parent
+SOFT = BUILD / "softcuda"
+STUB = pathlib.Path("/usr/local/cuda/lib64/stubs/libcuda.so")
+SMALL = ["--set", "hidden=8", "--set", "seq=4", "--set", "batch=2"]
+
+
+def has_driver():
+    try:
+        ctypes.CDLL("libcuda.so.1")
+        return True
+    except OSError:
+        return False
+
+
+def soft(folder=SOFT, **options):
+    """An environment in which GPUs are made of software."""
+    return {"LD_LIBRARY_PATH": str(folder),
+            "DUALPIPE_SOFTGPU": ",".join(f"{key}={value}" for key, value in options.items())}
+
+
+def fails(done, *texts):
+    assert done.returncode == 1
+    for text in texts:
+        assert text in done.stderr
+
+
+# What is missing ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(has_driver(), reason="this machine has a CUDA driver")
+def test_no_driver(tools):
+    program = tools.compile("1f1b", 2, 4)
+    fails(tools.launch(program, "--backend=cuda"),
+          "there is no CUDA driver; install NVIDIA's driver, or use --backend=cpu")
+    done = tools.launch("--devices")
+    assert done.returncode == 0
+    assert "cuda: unusable: there is no CUDA driver" in done.stdout
+
+
+@pytest.mark.skipif(has_driver(), reason="this machine has a CUDA driver")
+def test_auto_goes_on_with_the_cpu_and_says_so(tools):
+    program = tools.compile("1f1b", 2, 4)
+    done = tools.launch(program, "--backend=auto", *SMALL, "--check")
+    assert done.returncode == 0
+    assert "on cpu," in done.stdout
+    assert "launcher: note: running on the CPU: there is no CUDA driver" in done.stderr
+    assert tools.launch(program, *SMALL).stderr == ""
+
+
+@pytest.mark.skipif(not STUB.exists(), reason="no stub of the CUDA driver on this machine")
+def test_the_stub_is_no_driver(tools, tmp_path):
+    (tmp_path / "libcuda.so.1").symlink_to(STUB)
+    program = tools.compile("1f1b", 2, 4)
+    fails(tools.launch(program, "--backend=cuda", env={"LD_LIBRARY_PATH": str(tmp_path)}),
+          "libcuda.so.1 is the stub of the CUDA toolkit, not a driver",
+          "CUDA_ERROR_STUB_LIBRARY", "install NVIDIA's driver")
+
+
+@pytest.mark.parametrize("options,text", [
+    ({"driver": 11080}, "the CUDA driver supports CUDA 11.8, expected 12.0 or later; update"),
+    ({"missing": "cuMemAlloc"}, "lacks the function cuMemAlloc, there since 3.2"),
+    ({"gpus": 0}, "the CUDA driver finds no GPU (cuInit: CUDA_ERROR_NO_DEVICE)"),
+    ({"fail": "cuInit:1:803"}, "the CUDA driver and the kernel module differ"),
+    ({"fail": "cuInit:1:999"}, "the CUDA driver cannot start (cuInit: CUDA_ERROR_UNKNOWN, 999)"),
+    ({"fail": "cuDriverGetVersion:1:1"}, "the CUDA driver does not say its version"),
+    ({"fail": "cublasGetProperty:1:1"}, "cuBLAS does not say its version"),
+    ({"memory": 100000}, "cuMemAlloc of"),
+])
+def test_a_driver_that_cannot_be_used(tools, options, text):
+    program = tools.compile("1f1b", 2, 4)
+    fails(tools.launch(program, "--backend=cuda", *SMALL, env=soft(**options)), text)
+
+
+def test_a_library_with_the_name_of_a_driver(tools, tmp_path):
+    (tmp_path / "libcuda.so.1").symlink_to(BUILD / "faulty-nccl/old/libnccl.so.2")
+    program = tools.compile("1f1b", 2, 4)
+    fails(tools.launch(program, "--backend=cuda", env={"LD_LIBRARY_PATH": str(tmp_path)}),
+          "libcuda.so.1 lacks the function cuInit: the installation is incomplete")
+
+
+@pytest.mark.parametrize("folder,text", [
+    ("old", "nccl: unusable: NCCL is version 2.15.1, expected 2.18.0 or later; update NCCL"),
+    ("incomplete", "nccl: unusable: libnccl.so.2 lacks the function ncclGetErrorString")])
+def test_an_nccl_that_cannot_be_used(tools, folder, text):
+    done = tools.launch("--devices", env={"LD_LIBRARY_PATH": str(BUILD / "faulty-nccl" / folder)})
+    assert done.returncode == 0
+    assert text in done.stdout
+
+
+def test_devices_are_listed(tools):
+    done = tools.launch("--devices", env=soft(gpus=2))
+    assert done.returncode == 0
+    assert "cuda: the driver supports CUDA 13.0\n" in done.stdout
+    assert "  GPU 1: GPU made of software, 4.0 GiB, compute capability 9.0, 1 multi" in done.stdout
+    assert "nccl: 2.28.9\n" in done.stdout
+    assert "cublas: 13.1.0\n" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--jitter=1", "--shuffle=1"])
+def test_options_of_the_cpu(tools, option):
+    fails(tools.launch("x.dpx", "--backend=cuda", option), "does not apply with --backend=cuda")
+
+
+# Programs ---------------------------------------------------------------------------------------
+
+
+def run(tools, tmp_path, program, *arguments, **options):
+    """Runs on GPUs made of software, which must have nothing to report."""
+    report = tmp_path / "report"
+    env = {**soft(**options), "DUALPIPE_SOFTGPU_REPORT": str(report)}
+    done = tools.launch(program, "--backend=cuda", *arguments, env=env)
+    assert done.returncode == 0, done.stderr
+    lines = report.read_text().splitlines()
+    assert lines[1:] == []
+    assert int(lines[0].split()[0]) > 100
+    return done
+
+
+@pytest.mark.parametrize("gpus", [1, 8])
+@pytest.mark.parametrize("schedule,ranks,microbatches", [
+    ("1f1b", 2, 4), ("dualpipe", 4, 8), ("dualpipev", 2, 4), ("interleaved", 2, 4)])
+def test_a_run_agrees_with_its_replay(tools, tmp_path, schedule, ranks, microbatches, gpus):
+    program = tools.compile(schedule, ranks, microbatches)
+    done = run(tools, tmp_path, program, *SMALL, "--steps=2", "--check", seed=3, gpus=gpus)
+    assert "on cuda (" in done.stdout
+    assert "check passed: losses, gradients and weights agree bit for bit" in done.stdout
+
+
+def test_a_model_without_work(tools, tmp_path):
+    program = tools.compile("1f1b", 4, 8)
+    run(tools, tmp_path, program, "--model=noop", "--check")
+
+
+def test_auto_takes_the_gpu(tools):
+    program = tools.compile("1f1b", 2, 4)
+    done = tools.launch(program, *SMALL, env=soft())
+    assert done.returncode == 0, done.stderr
+    assert "on cuda (GPU made of software)" in done.stdout
+
+
+def test_a_kernel_that_never_ends(tools):
+    program = tools.compile("1f1b", 2, 4)
+    fails(tools.launch(program, "--backend=cuda", *SMALL, "--timeout=5", env=soft(hang=40)),
+          "CUDA_ERROR_LAUNCH_TIMEOUT", "of GPU 0")
