@@ -107,9 +107,9 @@ DriverStatus getProcAddress(const char *name, void **address, int version, uint6
 // the real one is.
 extern "C" {
 #define EXPORT(name, function)                                                                     \
-  static void *resolve_##name() {                                                                  \
+  static void (*resolve_##name())() {                                                              \
     using namespace dualpipe::test::softgpu;                                                       \
-    return reinterpret_cast<void *>(function);                                                     \
+    return reinterpret_cast<void (*)()>(function);                                                 \
   }                                                                                                \
   __attribute__((visibility("default"), ifunc("resolve_" #name))) void name();
 
