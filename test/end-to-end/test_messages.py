@@ -1,4 +1,4 @@
-"""Every error message of the front end, the checker, the readers and the simulation stands in a test.
+"""Every error message of the front end, the checker, the readers, the kernels and the simulation stands in a test.
 
 The longest piece of text of each message must occur in some test. Pieces of one message that
 are joined by values cannot be compared as a whole; the tests themselves do that.
@@ -10,8 +10,8 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs", "runtime/memory",
-           "runtime/profile", "runtime/sim"]
+SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs", "runtime/kernels",
+           "runtime/memory", "runtime/profile", "runtime/sim"]
 # How messages are made: each of these is followed by its arguments in brackets.
 MAKERS = ["error", "errorExpected", "report", "fail", "failure", "reportKind", "note", "missing"]
 LITERAL = r'"((?:[^"\\\n]|\\.)*)"'

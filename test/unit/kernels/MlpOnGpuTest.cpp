@@ -9,7 +9,9 @@
 
 #include "test/unit/models/TestSupport.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 using namespace dualpipe;
 using namespace dualpipe::runtime;
@@ -244,6 +246,81 @@ TEST_P(OnGpuTypes, StepsAgreeWithTheCpu) {
   ASSERT_TRUE(takeStep(cpuModel, **optimizer, cpu.copy, cpu.call).ok());
   ASSERT_TRUE(takeStep(gpuModel, **optimizer, gpu.copy, *gpu.call).ok());
   EXPECT_TRUE(sameBytes(gpu.readCopy().getParamBuffer(), cpu.copy.getParamBuffer()));
+}
+
+/// A training step of one stage that is first and last, as calls.
+void runStep(GpuStage &stage, const Model &model) {
+  const uint8_t both = kFirstStage | kLastStage;
+  stage.run(Function::LoadInput, both, {SlotKind::Input});
+  stage.run(Function::LoadLabels, both, {SlotKind::Labels});
+  stage.run(Function::Forward, both, {SlotKind::Input, SlotKind::Labels, SlotKind::Saved});
+  stage.run(Function::Backward, both, {SlotKind::Saved});
+  stage.run(Function::BackwardInput, both, {SlotKind::Saved, SlotKind::WeightContext});
+  stage.run(Function::BackwardWeight, uint8_t(both | kAccumulate),
+            {SlotKind::Saved, SlotKind::WeightContext});
+  auto optimizer = createOptimizer("sgd");
+  ASSERT_TRUE(takeStep(model, **optimizer, stage.copy, *stage.call).ok());
+}
+
+TEST_P(OnGpuTypes, CallsPutWorkOnTheStreamAndDoNothingElse) {
+  Model model = makeGpuModel("mlp", makeSettings(GetParam()), 1);
+  OnGpu on;
+  GpuStage stage(on, model, 0);
+  const std::vector<std::string> allowed = {"cuLaunchKernel", "cuMemcpyDtoDAsync",
+                                            "cublasGemmStridedBatchedEx"};
+  std::vector<std::string> others;
+#define DUALPIPE_DRIVER(member, name, since, parameters) others.push_back(#name);
+#include "dualpipe/Runtime/Cuda/Driver.def"
+#define DUALPIPE_CUBLAS(member, name, since, result, parameters) others.push_back(#name);
+#include "dualpipe/Runtime/Cuda/Cublas.def"
+  std::erase_if(others, [&](const std::string &name) {
+    return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
+  });
+  const auto count = [&] {
+    std::map<std::string, uint32_t> calls;
+    for (const std::string &name : others)
+      calls[name] = on.gpu.getNumCalls(name);
+    return calls;
+  };
+  const auto before = count();
+  ASSERT_GT(before.at("cuMemAlloc"), 0u);
+  const uint32_t launches = on.gpu.getNumCalls("cuLaunchKernel");
+  runStep(stage, model);
+  EXPECT_EQ(count(), before);
+  EXPECT_GT(on.gpu.getNumCalls("cuLaunchKernel"), launches);
+}
+
+/// Step, seed and learning rate are read when the graph runs, not when it is captured.
+TEST_P(OnGpuTypes, ACapturedStepFollowsTheStateInDeviceMemory) {
+  Model model = makeGpuModel("mlp", makeSettings(GetParam()), 1);
+  OnGpu on;
+  GpuStage direct(on, model, 0), captured(on, model, 0);
+  const cuda::DriverApi &driver = on.gpu.getDriver();
+  cuda::Graph graph = nullptr;
+  cuda::GraphExec executable = nullptr;
+  const cuda::DriverStatus begun =
+      driver.streamBeginCapture(on.getStream(), cuda::CaptureMode::ThreadLocal);
+  if (begun == cuda::DriverStatus::StreamCaptureUnsupported)
+    GTEST_SKIP() << "the GPU made of software does not capture yet";
+  ASSERT_EQ(begun, cuda::DriverStatus::Success);
+  runStep(captured, model);
+  ASSERT_EQ(driver.streamEndCapture(on.getStream(), &graph), cuda::DriverStatus::Success);
+  ASSERT_EQ(driver.graphInstantiate(&executable, graph, 0), cuda::DriverStatus::Success);
+  double last = -1;
+  for (uint64_t step = 5; step < 8; ++step) {
+    const dp_step_state state = {step, kSeed, 0.5 / double(step)};
+    for (GpuStage *stage : {&direct, &captured})
+      ASSERT_TRUE(on.place->upload(stage->state, &state, sizeof state).ok());
+    runStep(direct, model);
+    ASSERT_EQ(driver.graphLaunch(executable, on.getStream()), cuda::DriverStatus::Success);
+    EXPECT_EQ(captured.readLoss(), direct.readLoss());
+    EXPECT_NE(captured.readLoss(), last) << "the same data again";
+    last = captured.readLoss();
+    EXPECT_TRUE(
+        sameBytes(captured.readCopy().getParamBuffer(), direct.readCopy().getParamBuffer()));
+  }
+  EXPECT_EQ(driver.graphExecDestroy(executable), cuda::DriverStatus::Success);
+  EXPECT_EQ(driver.graphDestroy(graph), cuda::DriverStatus::Success);
 }
 
 /// DualPipe on two ranks as far as a replay sees it: both hold both stages.
