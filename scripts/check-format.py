@@ -46,7 +46,7 @@ def main():
     parser.add_argument("--junit-xml")
     args = parser.parse_args()
 
-    sources = tracked("*.cpp", "*.h")
+    sources = tracked("*.cpp", "*.h", "*.cu")
     library = [name for name in sources if name.startswith(LIBRARIES)]
     checks = {
         "clang-format": clang_format(sources),
@@ -55,7 +55,7 @@ def main():
         "libraries never exit, abort or print": find(
             library, r"\b(std::exit|std::abort|std::terminate|_Exit\(|llvm::errs\(\)|std::cerr|report_fatal_error)"),
         "no file over 800 lines": [
-            f"{name}: {lines} lines" for name in tracked("*.cpp", "*.h", "*.td", "*.py")
+            f"{name}: {lines} lines" for name in tracked("*.cpp", "*.h", "*.cu", "*.td", "*.py")
             if (lines := len((ROOT / name).read_text().splitlines())) > 800],
     }
 

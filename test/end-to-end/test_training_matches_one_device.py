@@ -24,7 +24,7 @@ CASES = [(s, p, m) for s, p, least in SIZES for m in microbatches(s, p, least)]
 
 
 @pytest.mark.parametrize("steps", [1, 10])
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f64"])
 @pytest.mark.parametrize("schedule,ranks,count", CASES)
 def test_check(tools, schedule, ranks, count, dtype, steps):
     program = tools.compile(schedule, ranks, count)
@@ -33,7 +33,7 @@ def test_check(tools, schedule, ranks, count, dtype, steps):
     assert done.returncode == 0, done.stderr + done.stdout
     check = json.loads(done.stdout)["check"]
     assert check["passed"] is True
-    assert check["plain_difference"] <= {"f32": 1e-6, "f64": 1e-13}[dtype]
+    assert check["plain_difference"] <= {"f32": 1e-6, "bf16": 1e-6, "f64": 1e-13}[dtype]
 
 
 @pytest.mark.parametrize("schedule,ranks,count", [("dualpipe", 8, 20), ("dualpipev", 4, 10), ("1f1b", 4, 8)])

@@ -1,6 +1,6 @@
 //===- mlp_numbers.cpp - writes the numbers of a small mlp to files ---------===//
 //
-// mlp-numbers DIRECTORY f32|f64
+// mlp-numbers DIRECTORY f32|bf16|f64
 //
 // Two stages of two blocks, four micro-batches, one optimizer step, run through
 // the stage functions with every other backward split. Writes weights, inputs,
@@ -165,7 +165,7 @@ int fail(const std::string &message) {
 
 int main(int argc, char **argv) {
   if (argc != 3)
-    return fail("expected a directory and f32 or f64");
+    return fail("expected a directory and f32, bf16 or f64");
   ModelOptions options;
   options.name = "mlp";
   options.settings = {{"hidden", std::to_string(kHidden)},

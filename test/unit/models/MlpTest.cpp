@@ -241,7 +241,7 @@ TEST(Mlp, DataIsAFunctionOfSeedStepAndMicrobatch) {
 
 /// Copies of one stage on several ranks share the model.
 TEST(Mlp, CopiesOfAStageRunAtOnce) {
-  for (const char *type : {"f32", "f64"}) {
+  for (const char *type : {"f32", "bf16", "f64"}) {
     Model model = makeModel(
         "mlp", {{"hidden", "32"}, {"seq", "8"}, {"batch", "2"}, {"dtype", type}, {"layers", "4"}},
         2, 4);
