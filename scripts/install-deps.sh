@@ -16,6 +16,7 @@ build=(
 tests=(
   libgtest-dev libgmock-dev libbenchmark-dev clang-format-22 python3 python3-pytest python3-torch
   clang-22 libclang-rt-22-dev
+  chromium chromium-driver python3-selenium
 )
 
 wanted=("${build[@]}")

@@ -2,7 +2,8 @@
 """Puts the real output of commands into the documentation.
 
 A line `<!-- output of: COMMAND -->` is followed by a fenced block, which becomes what COMMAND
-prints (a shell line, run in the repository with build/bin first on PATH).
+prints (a shell line, run in the repository with build/bin first on PATH). The pictures in
+PICTURES are files of their own.
 
     update-docs.py            rewrites the blocks that changed
     update-docs.py --check    names them instead, exit code 1 where there is one
@@ -15,6 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PICTURES = {"docs/dualpipe-8x20.svg": "dualpipe-opt examples/dualpipe.pipe --ranks=8 --microbatches=20 --emit=svg"}
 BLOCK = re.compile(r"(<!-- output of: (?P<command>.+?) -->\n```\w*\n)(?P<text>.*?)(?P<end>^```$)", re.S | re.M)
 
 
@@ -44,6 +46,13 @@ def main():
         new = BLOCK.sub(renew, old)
         if new != old and not check:
             page.write_text(new)
+    for name, command in PICTURES.items():
+        text = output(command)
+        picture = ROOT / name
+        if not picture.exists() or picture.read_text() != text:
+            stale.append(f"{name}: {command}")
+            if not check:
+                picture.write_text(text)
     for name in stale:
         print(("stale: " if check else "updated: ") + name)
     if not blocks:

@@ -156,8 +156,8 @@ void ChartMaker::addCommand(size_t index, uint32_t command, Row &row) {
   else if (what.op == CommandOp::Step)
     addBar(index, {BarKind::Step, 0, 1, 0, kNone, what.arg, command, 0, 0}, row);
   else if (what.op == CommandOp::Reduce)
-    addBar(index,
-           {BarKind::Reduce, 0, 1, 0, kNone, rank.reductions[what.arg].stage, command, 0, 0}, row);
+    addBar(index, {BarKind::Reduce, 0, 1, 0, kNone, rank.reductions[what.arg].stage, command, 0, 0},
+           row);
 }
 
 /// A phase begins with the first compute from its mark on.

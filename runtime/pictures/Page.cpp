@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dualpipe/Runtime/Pictures.h"
 #include "PageData.h"
 #include "PageParts.h"
+#include "dualpipe/Runtime/Pictures.h"
 
 #include "dualpipe/Support/Quote.h"
 
@@ -50,14 +50,19 @@ static std::string fill(std::string_view page,
 
 Result<std::string> printPage(const program::Program &program, const Prediction &prediction,
                               Theme theme) {
+  if (prediction.costs.hasContention())
+    return Status::failure("a page's own model has no shared cores and links: expected no costs "
+                           "'cores' and 'links', or --emit=svg or trace");
   if (prediction.makespan >= kLongest)
-    return Status::failure(fmt::format("a makespan of {} is too long for a page's numbers, expected "
-                                       "times in a larger unit",
-                                       Costs::printTicks(prediction.makespan)));
+    return Status::failure(
+        fmt::format("a makespan of {} is too long for a page's numbers, expected "
+                    "times in a larger unit",
+                    Costs::printTicks(prediction.makespan)));
   const std::string title = escapeXml(
       fmt::format("{}: {} ranks, {} stages, {} micro-batches", prediction.schedule,
                   program.shared.numRanks, prediction.numStages, prediction.numMicrobatches));
-  const std::string script = std::string(kPageProgramJs) + kPageModelJs + kPageChartJs + kPageMainJs;
+  const std::string script =
+      std::string(kPageProgramJs) + kPageCostsJs + kPageModelJs + kPageChartJs + kPageMainJs;
   return fill(kPageTemplate, {{"TITLE", title},
                               {"THEME", getName(theme)},
                               {"STYLE", kPageStyle},

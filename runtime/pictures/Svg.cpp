@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dualpipe/Runtime/Pictures.h"
 #include "Chart.h"
 #include "Palette.h"
+#include "dualpipe/Runtime/Pictures.h"
 
 #include "dualpipe/Program/Verify.h"
 #include "dualpipe/Support/Quote.h"
@@ -198,7 +198,8 @@ void SvgPrinter::addTitle() {
   to("<text class=\"title\" x=\"{}\" y=\"26\">{}: {} ranks, {} stages, {} micro-batches</text>\n",
      num(layout.left), escapeXml(shared.schedule), shared.numRanks, shared.numStages,
      shared.numMicrobatches);
-  to("<text class=\"sub\" x=\"{}\" y=\"45\">makespan {}, ideal {}, bubble of the worst rank {} ({:.1f} "
+  to("<text class=\"sub\" x=\"{}\" y=\"45\">makespan {}, ideal {}, bubble of the worst rank {} "
+     "({:.1f} "
      "%)</text>\n",
      num(layout.left), printTicks(prediction.makespan), printTicks(prediction.ideal),
      printTicks(prediction.getWorstBubble()), percent);
@@ -277,8 +278,8 @@ void SvgPrinter::addAxis(double bottom) {
   const Ticks distance = getTickDistance(layout.perTick);
   std::string lines, labels;
   for (Ticks at = 0; at <= prediction.makespan; at += distance) {
-    lines += fmt::format("M{} {}V{}", num(layout.left + getX(at)), num(layout.top - 4),
-                         num(bottom + 4));
+    lines +=
+        fmt::format("M{} {}V{}", num(layout.left + getX(at)), num(layout.top - 4), num(bottom + 4));
     labels += fmt::format("<text class=\"mid faint\" x=\"{}\" y=\"{}\">{}</text>",
                           num(layout.left + getX(at)), num(bottom + 16), printTicks(at));
   }
@@ -297,8 +298,8 @@ std::string SvgPrinter::describe(const Row &row, const Bar &bar) const {
                          ? fmt::format("{} of stage {}", getName(bar.kind), bar.stage)
                          : fmt::format("{} of micro-batch {}, stage {}", getName(bar.kind),
                                        bar.microbatch, bar.stage);
-  return fmt::format("{}, rank {}: {} to {}\n{}", text, row.rank, printTicks(bar.start), printTicks(bar.end),
-                     program::describeLocation(program.shared, loc));
+  return fmt::format("{}, rank {}: {} to {}\n{}", text, row.rank, printTicks(bar.start),
+                     printTicks(bar.end), program::describeLocation(program.shared, loc));
 }
 
 /// A sum of gradients runs beside the computes: a thin bar below them.
@@ -410,8 +411,8 @@ void SvgPrinter::addRow(const Row &row, double y) {
   if (row.rank % uint32_t(labelEvery) == 0)
     to("<text class=\"end\" x=\"{}\" y=\"{}\">rank {}</text>\n", num(layout.left - 8),
        num(y + layout.rowHeight / 2 + 3.6), row.rank);
-  to("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", num(layout.left), num(y),
-     num(layout.width), num(layout.rowHeight));
+  to("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", num(layout.left),
+     num(y), num(layout.width), num(layout.rowHeight));
   addPhases(row, y);
   to("<g transform=\"translate({} {})\">\n", num(layout.left), num(y));
   if (layout.single)
@@ -432,8 +433,8 @@ std::string SvgPrinter::print() {
   addLegend(); // first: how many lines it takes decides where the rows are
   const std::string legend = std::exchange(text, "");
   layout.top = legendY + 27 + layout.phaseHeight;
-  const double bottom = layout.top + layout.getPitch() * double(chart.rows.size()) -
-                        layout.rowGap - layout.phaseHeight;
+  const double bottom = layout.top + layout.getPitch() * double(chart.rows.size()) - layout.rowGap -
+                        layout.phaseHeight;
   const double width = layout.left + layout.width + layout.right, height = bottom + 42;
   to("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
      "height=\"{1}\" role=\"img\">\n<title>{2}</title>\n",

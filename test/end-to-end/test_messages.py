@@ -11,7 +11,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs", "runtime/kernels",
-           "runtime/memory", "runtime/profile", "runtime/sim"]
+           "runtime/memory", "runtime/pictures", "runtime/profile", "runtime/sim"]
 # How messages are made: each of these is followed by its arguments in brackets.
 MAKERS = ["error", "errorExpected", "report", "fail", "failure", "reportKind", "note", "missing"]
 LITERAL = r'"((?:[^"\\\n]|\\.)*)"'

@@ -107,6 +107,30 @@ def test_costs_of_single_stages(driver, tools, open_page):
     assert_equal(numbers(driver), report(tools, "dualpipe", 4, 10, shown))
 
 
+@pytest.mark.parametrize("costs", [
+    "node=2,far_transfer=1.5,transfer=0.25,occupancy=0.125,far_occupancy=0.5",
+    "node=2,bandwidth=1000,far_bandwidth=300,bytes=70,reduce_bytes=12345,reduce=0.25,transfer=0.1",
+    "bandwidth=7,bytes=3,reduce_bytes=11,reduce[1]=2,step[0]=0.5,step=0.25",
+    "fused=2.5,forward_done=1.25,backward_done=2",
+    "load_input=0.5,load_labels=0.25,transfer=0.1"])
+def test_costs_without_a_control(driver, tools, open_page, costs):
+    size = ("dualpipe", 4, 10)
+    open_page(*size, f"--cost={costs}")
+    assert_equal(numbers(driver), report(tools, *size, f"--cost={costs}"))
+    text = driver.execute_script("dualpipe.setCosts({fwd: 1300000, transfer: 700000}); return dualpipe.getCostText();")
+    assert_equal(numbers(driver), report(tools, *size, f"--cost={text}"))
+
+
+def test_costs_of_components_are_forgotten_with_their_ops(driver, tools, open_page):
+    size = ("zb-h1", 4, 8)
+    costs = "--cost=fwd[1.0]=2,bwd_input[0.0]=0.75,transfer=0.25"
+    open_page(*size, costs)
+    assert_equal(numbers(driver), report(tools, *size, costs))
+    text = driver.execute_script("dualpipe.setCosts({bwd_input: 1000001}); return dualpipe.getCostText();")
+    assert "fwd[1.0]=2" in text and "bwd_input[0.0]" not in text
+    assert_equal(numbers(driver), report(tools, *size, f"--cost={text}"))
+
+
 def test_the_critical_path_is_the_report_s(driver, tools, open_page):
     costs = "--cost=fwd=1,bwd_input=1.5,transfer=0.25,reduce=0.5,step=0.25"
     open_page("dualpipe", 4, 10, costs)

@@ -45,6 +45,7 @@ static const char overview[] =
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 -o x.dpx      a program for the launcher\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=streams  what it will run, as text\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=report   time, bubble, memory\n"
+    "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 -o x.svg        a chart of it; or x.html\n"
     "  dualpipe-opt --compare x.pipe y.pipe --ranks=8 --microbatches=20  the same in one table\n"
     "  dualpipe-opt x.csv -o x.dpx                                    a schedule of PyTorch\n"
     "  dualpipe-opt --diff x.pipe x.csv --ranks=8 --microbatches=20   do they run the same?\n"

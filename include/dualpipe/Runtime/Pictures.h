@@ -26,7 +26,7 @@ std::string printSvg(const program::Program &program, const Simulation &run,
 
 /// A page to explore a schedule with: one HTML document that needs no network. It simulates the
 /// program itself, for other costs too. Fails where times are too long for a page's numbers
-/// (2^53 ticks).
+/// (2^53 ticks), and for costs with contention, which its model has not.
 Result<std::string> printPage(const program::Program &program, const Prediction &prediction,
                               Theme theme);
 

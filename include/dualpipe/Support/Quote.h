@@ -38,8 +38,8 @@ inline std::string escapeXml(std::string_view text) {
       escaped += "&gt;";
     else if (c == '"')
       escaped += "&quot;";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      escaped += ' '; // XML has no control characters
+    else if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
+      escaped += ' '; // XML has no other control characters
     else
       escaped += c;
   }

@@ -19,7 +19,8 @@ const COST_ROWS = [
   ["reduce", "sum of gradients", true],
   ["step", "optimizer step", true],
 ];
-const BY_STAGE = ["fwd", "bwd", "bwd_input", "bwd_weight"];
+const BY_STAGE = ["fwd", "bwd", "bwd_input", "bwd_weight", "reduce", "step"];
+const COMPUTES = ["fwd", "bwd", "bwd_input", "bwd_weight"];
 const LONGEST_COST = 1e9;
 
 class Page {
@@ -65,16 +66,26 @@ class Page {
     this.showNumbers();
   }
 
-  /** The costs in ticks; those that are left out stay. null derives `bwd` and `fused` again. */
+  /** The costs in ticks; those that are left out stay. null derives `bwd` and `fused` again. What is
+   * known of single components and pairs no longer holds where their ops get other times. */
   setCosts(given) {
     for (const [name, value] of Object.entries(given)) {
       if (BY_STAGE.includes(name)) this.costs[name] = { common: value, stages: {} };
       else this.costs[name] = value;
+      if (COMPUTES.includes(name)) this.forgetComponents(name);
+      if (COMPUTES.includes(name) || name === "fused") this.costs.pairs = [];
     }
     this.simulate();
     this.view.rescale(this.run.makespan);
     this.showControls();
     this.draw();
+  }
+
+  forgetComponents(name) {
+    const names = name.startsWith("bwd_") ? [name, "bwd"] : [name];
+    this.costs.components = this.costs.components.filter(([[fn]]) => !names.includes(FUNCTIONS[fn]));
+    const isForgotten = (text) => names.some((each) => text.startsWith(`${each}[`));
+    this.costs.others = this.costs.others.filter((text) => !isForgotten(text));
   }
 
   /** As `--cost` takes them. */
@@ -83,12 +94,13 @@ class Page {
     for (const name of BY_STAGE) {
       const { common, stages } = this.costs[name];
       const hasDefault = name !== "bwd" && Object.keys(stages).length === 0;
-      if (common !== null || hasDefault) texts.push(`${name}=${this.print(common ?? this.program.ticksPerUnit)}`);
+      const unit = COMPUTES.includes(name) ? this.program.ticksPerUnit : 0;
+      if (common !== null || hasDefault) texts.push(`${name}=${this.print(common ?? unit)}`);
       for (const [stage, ticks] of Object.entries(stages)) texts.push(`${name}[${stage}]=${this.print(ticks)}`);
     }
     if (this.costs.fused !== null) texts.push(`fused=${this.print(this.costs.fused)}`);
-    for (const name of ["transfer", "occupancy", "reduce", "step"]) texts.push(`${name}=${this.print(this.costs[name])}`);
-    return [...texts, `start=${this.costs.separate ? "separate" : "joint"}`].join(",");
+    for (const name of ["transfer", "occupancy"]) texts.push(`${name}=${this.print(this.costs[name])}`);
+    return [...texts, ...this.costs.others, `start=${this.costs.separate ? "separate" : "joint"}`].join(",");
   }
 
   /** In ticks, or null where it is derived. By stage: that of the first. */
@@ -96,7 +108,8 @@ class Page {
     if (!BY_STAGE.includes(name)) return this.costs[name];
     const { common, stages } = this.costs[name];
     const first = Object.values(stages)[0] ?? null;
-    return common ?? first ?? (name === "bwd" ? null : this.program.ticksPerUnit);
+    const unit = COMPUTES.includes(name) ? this.program.ticksPerUnit : 0;
+    return common ?? first ?? (name === "bwd" ? null : unit);
   }
 
   getDerived(name) {
@@ -138,16 +151,17 @@ class Page {
       auto?.addEventListener("change", () => this.setCosts({ [name]: auto.checked ? null : this.getDerived(name) }));
     }
     const joint = document.getElementById("separate");
-    joint.closest("label").hidden = !this.isUsed("fused");
+    const hasOffsets = this.costs.forwardDone !== null || this.costs.backwardDone !== null;
+    joint.closest("label").hidden = !this.isUsed("fused") || hasOffsets;
     joint.addEventListener("change", () => this.setCosts({ separate: joint.checked }));
-    document.getElementById("reset").addEventListener("click", () => this.setCosts(structuredClone(this.asGiven())));
+    document.getElementById("reset").addEventListener("click", () => this.resetCosts());
     this.showControls();
   }
 
-  /** The costs that the page came with, as `setCosts` takes them. */
-  asGiven() {
+  /** The costs that the page came with. */
+  resetCosts() {
     this.costs = structuredClone(this.program.costs);
-    return {};
+    this.setCosts({});
   }
 
   readCost(name, input, mayBeZero) {

@@ -2,27 +2,6 @@
 // order, events order them, a transfer starts when both of its ends have come, a reduction when
 // all of its ranks have. Times are whole ticks, so results are exact.
 
-const [ACTIVATIONS, GRADIENTS] = [0, 1];
-
-/** What ops cost, in ticks: a common time or single stages, and what is derived from others. */
-class CostTable {
-  constructor(costs) {
-    this.costs = costs;
-  }
-  get(name, stage, unit) {
-    const cost = this.costs[name];
-    const given = cost.stages[stage] ?? cost.common;
-    if (given !== null && given !== undefined) return given;
-    if (name === "bwd") return this.get("bwd_input", stage, unit) + this.get("bwd_weight", stage, unit);
-    return unit;
-  }
-  /** By function and stage. */
-  tabulate(numStages, unit) {
-    return FUNCTIONS.map((name, fn) =>
-      Float64Array.from({ length: numStages }, (_, stage) => (fn < FWD ? 0 : this.get(name, stage, unit))));
-  }
-}
-
 /** A time, and the command whose end it is. */
 class Clock {
   constructor() {
@@ -83,9 +62,11 @@ class Simulator {
   constructor(program, costs) {
     this.program = program;
     this.costs = costs;
-    this.times = new CostTable(costs).tabulate(program.stages, program.ticksPerUnit);
+    this.tables = new CostTables(program, costs);
     this.separate = costs.separate;
-    this.states = program.rankPrograms.map((rank) => new RankState(rank, this.separate));
+    // Whether results of a pair are there at different times.
+    this.byDirection = costs.separate || costs.forwardDone !== null || costs.backwardDone !== null;
+    this.states = program.rankPrograms.map((rank) => new RankState(rank, this.byDirection));
     this.channels = program.channels.map(() => ({ free: new Clock(), standing: NONE, atSend: false }));
     this.groups = program.groups.map(() => ({ standing: [], last: new Clock() }));
     this.ready = [];
@@ -121,7 +102,7 @@ class Simulator {
         return true;
       case SEND:
       case RECV:
-        return this.runTransfer(rank, state, commands.arg[at], commands.op[at] === SEND);
+        return this.runTransfer(rank, commands, at);
       case RECORD:
         this.record(rank, state, stream, commands.arg[at]);
         return true;
@@ -129,9 +110,9 @@ class Simulator {
         this.wait(rank, state, stream, commands.arg[at]);
         return true;
       case REDUCE:
-        return this.runReduction(rank, state, stream, commands.arg[at]);
+        return this.runReduction(rank, stream, commands.arg[at], commands.stage[at]);
       case STEP:
-        this.runStep(rank, state, stream);
+        this.runStep(rank, state, stream, commands.stage[at]);
         return true;
       default: // a group: its transfers run one after the other
         return true;
@@ -171,15 +152,18 @@ class Simulator {
     state.busy += busy;
   }
 
-  /** Forwards of a pair take their memory before its backwards give any back. */
+  /** Forwards of a pair take their memory before its backwards give any back. Further components of
+   * a stage belong to the op of the first. */
   count(state, commands, first, number) {
     for (let i = first; i < first + number; ++i) {
+      if (commands.component[i] !== 0) continue;
       if (commands.fn[i] === FWD) ++state.activations;
       if (commands.fn[i] === BWD_INPUT) ++state.pending;
     }
     state.peakActivations = Math.max(state.peakActivations, state.activations);
     state.deepestWeightQueue = Math.max(state.deepestWeightQueue, state.pending);
     for (let i = first; i < first + number; ++i) {
+      if (commands.component[i] !== 0) continue;
       const fn = commands.fn[i];
       const isLast = fn === BWD || fn === BWD_WEIGHT || (fn === FWD && !this.program.training);
       if (isLast && state.activations) --state.activations;
@@ -189,13 +173,12 @@ class Simulator {
 
   runLaunch(rank, state, stream, commands) {
     const at = state.at;
-    const fn = commands.fn[at];
-    if (fn < FWD) {
+    const time = this.tables.getLaunch(commands, at);
+    if (commands.fn[at] < FWD && time === 0) {
       this.keep(rank, at, stream.done.time, stream.done.time, stream.done);
       return;
     }
     const start = this.takeWaits(stream);
-    const time = this.times[fn][commands.stage[at]];
     this.finishAt(stream, start.time + time, rank, at);
     this.addCompute(state, start.time, start.time + time, time);
     this.count(state, commands, at, 1);
@@ -206,9 +189,7 @@ class Simulator {
   runPair(rank, state, stream, commands) {
     const first = state.at + 1;
     const number = commands.arg[state.at];
-    let time = this.costs.fused ?? 0;
-    if (this.costs.fused === null)
-      for (let i = first; i < first + number; ++i) time += this.times[commands.fn[i]][commands.stage[i]];
+    const time = this.tables.getPair(commands, first, number);
     if (this.separate) this.runSeparately(rank, state, stream, commands, number, time);
     else this.runJointly(rank, state, stream, number, time);
     this.count(state, commands, first, number);
@@ -219,6 +200,8 @@ class Simulator {
     const at = state.at;
     const start = this.takeWaits(stream);
     this.finishAt(stream, start.time + time, rank, at);
+    stream.results[ACTIVATIONS].time = start.time + Math.min(time, this.costs.forwardDone ?? time);
+    stream.results[GRADIENTS].time = start.time + Math.min(time, this.costs.backwardDone ?? time);
     this.addCompute(state, start.time, start.time + time, time);
     for (let i = at; i <= at + number; ++i) this.keep(rank, i, start.time, start.time + time, start);
   }
@@ -235,7 +218,7 @@ class Simulator {
       const start = new Clock();
       start.copy(stream.done);
       start.raise(stream.waits[direction]);
-      const ownEnd = start.time + this.times[commands.fn[i]][commands.stage[i]];
+      const ownEnd = start.time + this.tables.getLaunch(commands, i);
       this.keep(rank, i, start.time, ownEnd, start);
       own.set(ownEnd, rank, i);
       ends[direction].raise(own);
@@ -250,12 +233,13 @@ class Simulator {
     this.keep(rank, at, first.time, end, first);
   }
 
-  runStep(rank, state, stream) {
+  runStep(rank, state, stream, stage) {
     const at = state.at;
     const start = this.takeWaits(stream);
-    const end = start.time + this.costs.step;
+    const time = this.tables.getStep(stage);
+    const end = start.time + time;
     this.finishAt(stream, end, rank, at);
-    if (this.costs.step !== 0) this.addCompute(state, start.time, end, this.costs.step);
+    if (time !== 0) this.addCompute(state, start.time, end, time);
     this.keep(rank, at, start.time, end, start);
   }
 
@@ -273,7 +257,7 @@ class Simulator {
     this.keep(rank, at, stream.done.time, stream.done.time, stream.done);
     state.events[event] = stream.done.time;
     state.eventBy[event] = stream.done.command;
-    if (!this.separate) return;
+    if (!this.byDirection) return;
     const results = state.eventResults[event];
     const direction = this.getDirection(rank, at);
     if (direction !== NONE) results[direction].copy(stream.done);
@@ -281,7 +265,7 @@ class Simulator {
   }
 
   wait(rank, state, stream, event) {
-    if (this.separate) {
+    if (this.byDirection) {
       this.waitByDirection(rank, state, stream, event);
     } else {
       this.scratch.set(state.events[event], rank, state.eventBy[event]);
@@ -312,8 +296,9 @@ class Simulator {
   // Transfers and reductions
 
   /** The first end stands, the second completes the transfer for both. */
-  runTransfer(rank, state, number, isSend) {
-    const channel = this.channels[number];
+  runTransfer(rank, commands, at) {
+    const isSend = commands.op[at] === SEND;
+    const channel = this.channels[commands.arg[at]];
     if (channel.standing === NONE || channel.atSend === isSend) {
       channel.standing = rank;
       channel.atSend = isSend;
@@ -321,7 +306,8 @@ class Simulator {
     }
     const other = channel.standing;
     channel.standing = NONE;
-    this.completeTransfer(isSend ? rank : other, isSend ? other : rank, channel);
+    const link = this.tables.links[commands.arg[at]];
+    this.completeTransfer(isSend ? rank : other, isSend ? other : rank, channel, link, link.occupancies[commands.stage[at]]);
     ++this.states[other].at;
     this.ready.push(other);
     return true;
@@ -332,13 +318,13 @@ class Simulator {
     return state.streams[this.program.rankPrograms[rank].commands.stream[state.at]];
   }
 
-  completeTransfer(sender, receiver, channel) {
+  completeTransfer(sender, receiver, channel, link, occupancy) {
     const start = new Clock();
     start.copy(this.getStream(sender).next);
     start.raise(this.getStream(receiver).next);
     start.raise(channel.free);
-    const free = start.time + this.costs.occupancy;
-    const end = free + this.costs.transfer;
+    const free = start.time + occupancy;
+    const end = free + link.latency;
     channel.free.set(free, sender, this.states[sender].at);
     for (const rank of [sender, receiver]) {
       const stream = this.getStream(rank);
@@ -350,12 +336,12 @@ class Simulator {
     ++this.states[sender].sends;
   }
 
-  runReduction(rank, state, stream, number) {
+  runReduction(rank, stream, number, stage) {
     const group = this.groups[number];
     group.standing.push(rank);
     group.last.raise(stream.done);
     if (group.standing.length !== this.program.groups[number].length) return false;
-    const end = group.last.time + this.costs.reduce;
+    const end = group.last.time + this.tables.getReduction(number, stage);
     for (const member of group.standing) {
       const at = this.states[member].at;
       this.finishAt(this.getStream(member), end, member, at);
@@ -440,7 +426,7 @@ function measureMemory(program, run, rank) {
       pair = getUnitTime(commands, times, i);
       pairEnd = i + 1 + commands.arg[i];
     }
-    const fn = commands.fn[i];
+    const fn = commands.component[i] === 0 ? commands.fn[i] : NONE;
     const [start, end] = i < pairEnd ? pair : [times.start[i], times.end[i]];
     if (fn === FWD) changes.push([start, 1, numKinds]);
     if (fn === BWD || fn === BWD_WEIGHT || (fn === FWD && !program.training)) changes.push([end, -1, numKinds]);

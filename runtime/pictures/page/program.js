@@ -1,4 +1,4 @@
-// The program: what PageData.cpp wrote, as columns of numbers.
+// The program: what PageProgram.cpp wrote, as columns of numbers.
 
 const OPS = ["launch", "pair", "send", "recv", "group", "record", "wait", "reduce", "step"];
 const [LAUNCH, PAIR, SEND, RECV, GROUP, RECORD, WAIT, REDUCE, STEP] = OPS.keys();
@@ -56,6 +56,7 @@ function readCommands(reader, streams) {
     count,
     op: new Uint8Array(count),
     fn: new Int8Array(count).fill(NONE), // of a launch
+    component: new Uint16Array(count),
     stream: new Uint16Array(count),
     arg: new Int32Array(count).fill(NONE), // channel, event, group, size of a pair
     stage: new Int32Array(count).fill(NONE),
@@ -71,8 +72,10 @@ function readCommands(reader, streams) {
     commands.stream[i] = head % streams.length;
     commands.op[i] = code < OPS.length ? code : LAUNCH;
     commands.place[i] = last.place = reader.after(last.place);
-    if (code >= OPS.length) commands.fn[i] = code - OPS.length;
-    else if (code !== STEP) commands.arg[i] = last.number = reader.after(last.number);
+    if (code >= OPS.length) {
+      commands.fn[i] = code - OPS.length;
+      commands.component[i] = last.number = reader.after(last.number);
+    } else if (code !== STEP) commands.arg[i] = last.number = reader.after(last.number);
     if (code >= OPS.length || code === SEND || code === RECV) {
       commands.stage[i] = last.stage = reader.after(last.stage);
       commands.microbatch[i] = last.microbatch = reader.after(last.microbatch);

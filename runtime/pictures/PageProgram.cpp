@@ -1,138 +1,21 @@
-//===- PageData.cpp - a program as a page's script reads it -----------------===//
+//===- PageProgram.cpp - a program's commands for a page -------------------===//
 
 #include "PageData.h"
-#include "Chart.h"
-#include "Palette.h"
 
 #include "dualpipe/Program/Memory.h"
-#include "dualpipe/Support/Quote.h"
-
-#include <fmt/format.h>
 
 #ifdef DUALPIPE_HAS_ZLIB
 #include <zlib.h>
 #endif
 
 #include <map>
+#include <utility>
 
 namespace dualpipe::runtime {
 
 using program::Command;
 using program::CommandOp;
 using program::RankProgram;
-using program::SharedInfo;
-using program::SlotKind;
-
-//===----------------------------------------------------------------------===//
-// Facts
-//===----------------------------------------------------------------------===//
-
-template <typename Range, typename Print>
-static std::string list(const Range &range, Print printItem) {
-  std::string text;
-  for (const auto &item : range)
-    text += (text.empty() ? "" : ",") + printItem(item);
-  return "[" + text + "]";
-}
-
-static std::string printNumber(uint32_t number) { return fmt::format("{}", number); }
-static std::string printNumbers(const std::vector<uint32_t> &numbers) {
-  return list(numbers, printNumber);
-}
-
-/// Those of every stage, and the latter where they differ.
-static std::string printCost(const OpCost &cost) {
-  std::string stages;
-  for (const auto &[stage, ticks] : cost.ofStage)
-    stages += fmt::format("{}\"{}\":{}", stages.empty() ? "" : ",", stage, ticks);
-  return fmt::format("{{\"common\":{},\"stages\":{{{}}}}}",
-                     cost.common ? fmt::format("{}", *cost.common) : "null", stages);
-}
-
-static std::string printCosts(const SimulationCosts &costs) {
-  std::string text;
-  for (OpKind kind :
-       {OpKind::Forward, OpKind::Backward, OpKind::BackwardInput, OpKind::BackwardWeight})
-    text += fmt::format("\"{}\":{},", getKeyword(kind), printCost(costs.ops.of(kind)));
-  return fmt::format(
-      "{{{}\"fused\":{},\"transfer\":{},\"occupancy\":{},\"reduce\":{},\"step\":{},"
-      "\"separate\":{}}}",
-      text, costs.ops.fused ? fmt::format("{}", *costs.ops.fused) : "null", costs.ops.getTransfer(),
-      costs.occupancy, costs.reduce, costs.step, costs.pairStart == PairStart::Separate);
-}
-
-static std::string printPipelines(const SharedInfo &shared) {
-  const Variants variants = findVariants(shared);
-  size_t index = 0;
-  return list(shared.pipelines, [&](const program::PipelineInfo &pipeline) {
-    const size_t own = index++;
-    return fmt::format("{{\"name\":{},\"firstStage\":{},\"firstMicrobatch\":{},\"microbatches\":{},"
-                       "\"placement\":{},\"firstVariant\":{},\"chunks\":{}}}",
-                       quoteJson(pipeline.name), pipeline.firstStage, pipeline.firstMicrobatch,
-                       pipeline.numMicrobatches, printNumbers(pipeline.placement),
-                       variants.first[own], printNumbers(variants.chunk[own]));
-  });
-}
-
-/// By kind of bar and variant.
-static std::string printColours(const SharedInfo &shared) {
-  const uint32_t count = uint32_t(findVariants(shared).names.size());
-  std::string kinds;
-  for (unsigned kind = 0; kind != kNumBarKinds; ++kind) {
-    std::string colours;
-    for (uint32_t variant = 0; variant != count; ++variant)
-      colours += fmt::format("{}\"{}\"", variant == 0 ? "" : ",",
-                             getColour(BarKind(kind), variant, count));
-    kinds += fmt::format("{}{{\"name\":\"{}\",\"dark\":{},\"colours\":[{}]}}",
-                         kind == 0 ? "" : ",", getName(BarKind(kind)), isDark(BarKind(kind)),
-                         colours);
-  }
-  return "[" + kinds + "]";
-}
-
-static bool readsActivations(const program::Contract &contract) {
-  const uint32_t reads =
-      contract.backwardReads | contract.backwardInputReads | contract.backwardWeightReads;
-  return (reads & (program::bit(SlotKind::Input) | program::bit(SlotKind::Output))) != 0;
-}
-
-static std::string printSlotKinds() {
-  std::string names;
-  for (unsigned kind = 0; kind != program::kNumSlotKinds; ++kind)
-    names += fmt::format("{}\"{}\"", kind == 0 ? "" : ",", program::getName(SlotKind(kind)));
-  return "[" + names + "]";
-}
-
-std::string printPageFacts(const program::Program &program, const SimulationCosts &costs) {
-  const SharedInfo &shared = program.shared;
-  std::string text = "{";
-  const auto add = [&](const char *name, const std::string &value) {
-    text += fmt::format("{}\"{}\":{}", text.size() == 1 ? "" : ",\n", name, value);
-  };
-  add("schedule", quoteJson(shared.schedule));
-  add("producer", quoteJson(shared.producer));
-  add("ranks", printNumber(shared.numRanks));
-  add("stages", printNumber(shared.numStages));
-  add("microbatches", printNumber(shared.numMicrobatches));
-  add("training", shared.training ? "true" : "false");
-  add("ticksPerUnit", fmt::format("{}", Costs::kTicksPerUnit));
-  add("compressed", isPageProgramCompressed() ? "true" : "false");
-  add("backwardReadsActivations", readsActivations(shared.contract) ? "true" : "false");
-  add("pipelines", printPipelines(shared));
-  add("variants", list(findVariants(shared).names, quoteJson));
-  add("kinds", printColours(shared));
-  add("slotKinds", printSlotKinds());
-  add("channels", list(shared.channels, [](const program::Channel &channel) {
-        return fmt::format("[{},{},{}]", channel.source, channel.destination,
-                           channel.kind == SlotKind::Output ? 0 : 1);
-      }));
-  add("groups", list(shared.reduceGroups,
-                     [](const program::ReduceGroup &group) { return printNumbers(group.ranks); }));
-  add("phases", list(shared.phaseNames, quoteJson));
-  add("files", list(shared.files, quoteJson));
-  add("costs", printCosts(costs));
-  return text + "}";
-}
 
 //===----------------------------------------------------------------------===//
 // Commands
@@ -208,6 +91,7 @@ void ProgramWriter::addCommand(const RankProgram &rank, const Command &command, 
   switch (command.op) {
   case CommandOp::Launch: {
     const program::Launch &launch = rank.launches[command.arg];
+    bytes.addDifference(launch.component, last.number);
     return addTask(launch.stage, launch.microbatch);
   }
   case CommandOp::Send:
@@ -291,8 +175,7 @@ static std::string compress(const std::string &bytes) {
   uLongf size = compressBound(uLong(bytes.size()));
   std::string compressed(size, 0);
   compress2(reinterpret_cast<Bytef *>(compressed.data()), &size,
-            reinterpret_cast<const Bytef *>(bytes.data()), uLong(bytes.size()),
-            Z_BEST_COMPRESSION);
+            reinterpret_cast<const Bytef *>(bytes.data()), uLong(bytes.size()), Z_BEST_COMPRESSION);
   compressed.resize(size);
   return compressed;
 }
