@@ -105,3 +105,26 @@ def test_mistakes(tools, arguments, message):
     done = tools.launch(tools.compile("1f1b", 4, 8), "--backend=sim", *arguments)
     assert done.returncode == 1
     assert message in done.stderr
+
+
+def predict(tools, schedule, *arguments):
+    """The memory in a report of dualpipe-opt, which has no model."""
+    done = tools.opt(EXAMPLES / f"{schedule}.pipe", "--ranks=4", "--microbatches=8", *arguments,
+                     "--emit=report", "--format=json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["memory"]
+
+
+def test_a_profile_has_the_sizes_of_its_model(tools, tmp_path):
+    program = tools.compile("1f1b", 4, 8)
+    profile = tmp_path / "profile.json"
+    allocated = read(tools, program, *SETTINGS["mlp"], "--steps=2", f"--profile={profile}")
+    assert predict(tools, "1f1b", f"--cost={profile}") == allocated
+    assert read(tools, program, "--backend=sim", f"--cost={profile}") == allocated
+    # It serves another schedule of as many stages.
+    assert predict(tools, "gpipe", f"--cost={profile}") == read(
+        tools, tools.compile("gpipe", 4, 8), *SETTINGS["mlp"])
+    assert predict(tools, "1f1b") is None
+    text = tools.opt(EXAMPLES / "1f1b.pipe", "--ranks=4", "--microbatches=8", f"--cost={profile}", "--emit=report")
+    assert text.returncode == 0, text.stderr
+    assert "most of the slots in use at once" in text.stdout

@@ -265,7 +265,7 @@ std::string findViolation(const Program &program) {
   return status.ok() ? "fine" : status.message();
 }
 
-TEST(KnownFailuresTest, GroupOverTheLimitIsReportedAndSplit) {
+TEST(KnownFailures, GroupOverTheLimitIsReportedAndSplit) {
   const Program program = buildOneGroup(600);
   EXPECT_THAT(
       findViolation(program),
@@ -283,7 +283,7 @@ TEST(KnownFailuresTest, GroupOverTheLimitIsReportedAndSplit) {
 }
 
 /// Parts need not meet parts: what matters is the order within the channel.
-TEST(KnownFailuresTest, GroupsAreSplitOnEachRankAsItLikes) {
+TEST(KnownFailures, GroupsAreSplitOnEachRankAsItLikes) {
   const Program program = buildOneGroup(40);
   for (const std::vector<unsigned> &limits :
        std::vector<std::vector<unsigned>>{{1, 40}, {40, 1}, {7, 16}, {16, 7}, {39, 2}, {1, 1}}) {
