@@ -33,10 +33,12 @@ static OpCost *findCost(SimulationCosts &costs, Function function) {
   return nullptr;
 }
 
-/// A compute takes at least a tick, as costs do.
+/// An op takes at least a tick, as costs do.
 static void setFunction(SimulationCosts &costs, const FunctionProfile &function,
                         uint32_t numComponents) {
-  const Ticks time = std::max<Ticks>(function.time, 1);
+  const bool isLoad =
+      function.key.function == Function::LoadInput || function.key.function == Function::LoadLabels;
+  const Ticks time = isLoad ? function.time : std::max<Ticks>(function.time, 1);
   ComponentCost component;
   if (numComponents == 1)
     findCost(costs, function.key.function)->ofStage[function.key.stage] = time;

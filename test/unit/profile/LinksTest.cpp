@@ -90,7 +90,7 @@ TEST(Links, RingsOfReductions) {
 }
 
 TEST(Links, LoadsAndStepsByStage) {
-  EXPECT_EQ(getMakespan(getChain(), "fwd=1,bwd=2,load_input=0.5,load_labels=0.25"), "12.5");
+  EXPECT_EQ(getMakespan(getChain(), "fwd=1,bwd=2,load_input=0.5,load_labels=0.25"), "12.75");
   EXPECT_EQ(getMakespan(getChain(), "fwd=1,bwd=2,step[0]=3,step[3]=1"), "15");
 }
 

@@ -252,7 +252,7 @@ TEST(ProfileFile, Errors) {
   EXPECT_EQ(parseProfile("[]").message(), "it is [], expected an object");
   EXPECT_EQ(parseProfile("{}").message(), "format is missing, expected a text");
   EXPECT_EQ(parseProfile("{\n  \"format\": NaN}").message(),
-            "line 2, column 14: no JSON, at '\"format\": N'");
+            "line 2, column 13: no JSON, at '\"format\": N'");
   EXPECT_EQ(getError("dualpipe-profile", "chrome-trace"),
             "format is \"chrome-trace\", expected 'dualpipe-profile': a profile as launcher "
             "--profile writes it");
@@ -285,8 +285,8 @@ TEST(ProfileFile, Errors) {
             "program.params is 7, expected an object");
   EXPECT_EQ(getError("\"settings\":[\"hidden=64\"", "\"settings\":[64"),
             "program.settings is [64,\"dtype=\\\"f64\\\"\"], expected a list of texts");
-  EXPECT_EQ(getError("\"bandwidth\": ", "\"bandwidth\": -"),
-            "bandwidth is -10000000.0, expected more than 0 bytes in a millisecond, or null");
+  EXPECT_EQ(getError("\"bandwidth\": ", "\"bandwidth\": -1, \"rest\": "),
+            "bandwidth is -1, expected more than 0 bytes in a millisecond, or null");
   EXPECT_EQ(getError("\"pairs\": []", "\"pairs\": {}"), "pairs is {}, expected a list");
   EXPECT_EQ(getError("\"workspace\":0", "\"workspace\":-1"),
             "sizes: stages[0].workspace is -1, expected a whole number of bytes from 0 to "

@@ -97,7 +97,7 @@ TEST(SharedCores, EnoughForAllGiveTheTimesWithout) {
     for (const std::string costs :
          {"fwd=1,bwd=2", "fwd=1.5,bwd_input=2,bwd_weight=0.75,transfer=0.25,step=1,reduce=3",
           "fwd=1,transfer=0.5,occupancy=0.75,load_input=0.5,load_labels=0.25",
-          "fwd[1]=4,bwd=3,occupancy=2"}) {
+          "fwd[0]=4,bwd=3,occupancy=2"}) {
       const Simulation without = run(program, costs);
       const Simulation with = run(program, costs + ",cores=64");
       EXPECT_EQ(with.makespan, without.makespan);
