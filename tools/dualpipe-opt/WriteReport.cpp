@@ -45,7 +45,8 @@ Result<SimulationCosts> opt::getPredictionCosts(const DriverOptions &options,
   return options.predictionCosts.getCosts(program);
 }
 
-static Result<Prediction> predict(const program::Program &program, const SimulationCosts &costs) {
+static Result<Prediction> predictVisibly(const program::Program &program,
+                                         const SimulationCosts &costs) {
   runtime::ProgressLine line("simulating");
   return runtime::predict(program, costs,
                           [&](uint64_t done, uint64_t total) { line.show(done, total); });
@@ -62,7 +63,7 @@ LogicalResult opt::writeReport(const DriverOptions &options, const program::Prog
   Result<SimulationCosts> costs = getPredictionCosts(options, program);
   if (!costs)
     return complain(options.input + ": " + costs.message());
-  Result<Prediction> prediction = predict(program, *costs);
+  Result<Prediction> prediction = predictVisibly(program, *costs);
   if (!prediction)
     return complain(options.input + ": " + prediction.message());
   warnOfBubble(options, *prediction, program.shared, context);
@@ -88,7 +89,7 @@ static LogicalResult addProgram(const DriverOptions &options, const program::Pro
   // A profile has the times of the stages that there are.
   if (!options.predictionCosts.profile)
     costs->divideAmong(runtime::getPartsPerRank(program.shared));
-  Result<Prediction> prediction = predict(program, *costs);
+  Result<Prediction> prediction = predictVisibly(program, *costs);
   if (!prediction)
     return complain(options.input + ": " + prediction.message());
   comparison.reports += (comparison.reports.empty() ? "" : ",\n");
