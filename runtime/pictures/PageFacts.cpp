@@ -53,9 +53,12 @@ static std::string printKey(const FunctionKey &key) {
 
 /// Members in order, and their time.
 static std::string printPairs(const SimulationCosts &costs) {
-  return list(costs.pairs, [](const auto &pair) {
-    return fmt::format("[{},{}]", list(pair.first, printKey), pair.second);
-  });
+  std::string text;
+  for (const auto &[members, cost] : costs.pairs)
+    if (cost.time)
+      text +=
+          fmt::format("{}[{},{}]", text.empty() ? "" : ",", list(members, printKey), *cost.time);
+  return "[" + text + "]";
 }
 
 static std::string printComponents(const SimulationCosts &costs) {
