@@ -26,19 +26,20 @@ def simulate(tools, program, costs):
     return json.loads(good(tools.launch(program, "--backend=sim", f"--cost={costs}", "--json")).stdout)
 
 
-@pytest.mark.parametrize("schedule,milliseconds", [("dualpipe", 20), ("zb-h1", 20), ("interleaved", 10)])
+@pytest.mark.parametrize("schedule,milliseconds", [("dualpipe", 50), ("zb-h1", 50), ("interleaved", 25)])
 def test_a_run_takes_what_was_predicted(tools, schedule, milliseconds):
     """8 ranks on the CPU backend, within 3 %.
 
-    Other work on the machine can only make a step longer, so the fastest of a few steps counts, and a
-    machine that was busy all the while gets a second and third chance.
+    Other work on the machine can only make a step longer, by how long a thread that wakes has no core. So
+    the waits are long, the fastest of a few steps counts, and a machine that was busy all the while gets a
+    second and third chance.
     """
-    program = tools.compile(schedule, 8, 20)
+    program = tools.compile(schedule, 8, 16)
     costs = ",".join(f"{name}={milliseconds}" for name in ("fwd", "bwd_input", "bwd_weight"))
     predicted = simulate(tools, program, costs)["makespan"]
     ratios = []
     while len(ratios) < 3 and (not ratios or ratios[-1] > 1.03):
-        done = good(tools.launch(program, *wait_for(milliseconds), "--steps=4", "--explain", "--json"))
+        done = good(tools.launch(program, *wait_for(milliseconds), "--steps=3", "--explain", "--json"))
         steps = [1000 * step["wall_seconds"] for step in json.loads(done.stdout)["steps"]]
         ratios.append(min(steps) / predicted)
     print(f"{schedule}: measured / predicted {ratios[-1]:.4f}, predicted {predicted} ms")
@@ -119,7 +120,7 @@ def test_a_trace_of_a_run(tools, tmp_path):
     good(tools.launch(tools.compile("dualpipe", 4, 8), "--model=noop", "--steps=2", f"--trace={path}", "--check"))
     events = json.loads(path.read_text())["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
-    assert {event["pid"] for event in spans} == {0, 1, 2, 3}
+    assert {event["pid"] for event in spans} == {1, 2, 3, 4}
     assert sum(event["name"].startswith("fwd") for event in spans) >= 32
 
 
