@@ -46,6 +46,12 @@ static void simulate(benchmark::State &state, const char *costs, bool keepTimes)
 
 static void simulateDualPipe(benchmark::State &state) { simulate(state, "transfer=0.5", false); }
 static void keepTimesOfDualPipe(benchmark::State &state) { simulate(state, "transfer=0.5", true); }
+static void shareCoresOfDualPipe(benchmark::State &state) {
+  simulate(state, "transfer=0.5,cores=4,node=8", false);
+}
+static void shareLinksOfDualPipe(benchmark::State &state) {
+  simulate(state, "transfer=0.5,occupancy=0.25,links=shared,node=8", false);
+}
 static void startDualPipeSeparately(benchmark::State &state) {
   simulate(state, "transfer=0.5,start=separate", false);
 }
@@ -57,5 +63,7 @@ BENCHMARK(simulateDualPipe)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(keepTimesOfDualPipe)->Args({8, 20})->Args({64, 512})->Unit(benchmark::kMillisecond);
 BENCHMARK(startDualPipeSeparately)->Args({64, 512})->Unit(benchmark::kMillisecond);
+BENCHMARK(shareCoresOfDualPipe)->Args({64, 512})->Unit(benchmark::kMillisecond);
+BENCHMARK(shareLinksOfDualPipe)->Args({64, 512})->Unit(benchmark::kMillisecond);
 
 BENCHMARK_MAIN();
