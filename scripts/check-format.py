@@ -49,13 +49,13 @@ def main():
     sources = tracked("*.cpp", "*.h", "*.cu")
     library = [name for name in sources if name.startswith(LIBRARIES)]
     checks = {
-        "clang-format": clang_format(sources),
+        "clang-format": clang_format(sources + tracked("*.js")),
         "no UnknownLoc in lib": find([n for n in library if n.startswith("lib/")], r"UnknownLoc"),
         "no verification inside assert": find(sources, r"assert\((mlir::)?(succeeded|failed|verify)"),
         "libraries never exit, abort or print": find(
             library, r"\b(std::exit|std::abort|std::terminate|_Exit\(|llvm::errs\(\)|std::cerr|report_fatal_error)"),
         "no file over 800 lines": [
-            f"{name}: {lines} lines" for name in tracked("*.cpp", "*.h", "*.cu", "*.td", "*.py")
+            f"{name}: {lines} lines" for name in tracked("*.cpp", "*.h", "*.cu", "*.td", "*.py", "*.js")
             if (lines := len((ROOT / name).read_text().splitlines())) > 800],
     }
 

@@ -1,4 +1,4 @@
-// What is drawn: rows of bars, and the curve of a rank's memory.
+// The chart: rows of bars, and what is drawn over them.
 
 const [BAR_FWD, BAR_BWD, BAR_INPUT, BAR_WEIGHT, BAR_STEP, BAR_REDUCE] = [0, 1, 2, 3, 4, 5];
 const BAR_OF_FUNCTION = [NONE, NONE, BAR_FWD, BAR_BWD, BAR_INPUT, BAR_WEIGHT];
@@ -8,8 +8,9 @@ const MOST_PITCH = 46;
 
 /** The bars of a rank in issue order; their times are those of a run. */
 function makeRow(program, rank, pipelineOf) {
-  const { commands } = program.rankPrograms[rank];
-  const row = { command: [], kind: [], variant: [], part: [], parts: [], frames: [], order: [], longest: 0 };
+  const {commands} = program.rankPrograms[rank];
+  const row =
+      {command: [], kind: [], variant: [], part: [], parts: [], frames: [], order: [], longest: 0};
   let pairFirst = NONE;
   let pairSize = 0;
   for (let i = 0; i < commands.count; ++i) {
@@ -19,12 +20,17 @@ function makeRow(program, rank, pipelineOf) {
       pairSize = commands.arg[i];
       row.frames.push(i);
     }
-    const kind = op === LAUNCH ? BAR_OF_FUNCTION[commands.fn[i]] : op === STEP ? BAR_STEP : op === REDUCE ? BAR_REDUCE : NONE;
+    const kind = op === LAUNCH ? BAR_OF_FUNCTION[commands.fn[i]] :
+        op === STEP            ? BAR_STEP :
+        op === REDUCE          ? BAR_REDUCE :
+                                 NONE;
     if (kind === NONE) continue;
     const isMember = pairFirst !== NONE && i < pairFirst + pairSize;
     row.command.push(i);
     row.kind.push(kind);
-    row.variant.push(op === LAUNCH ? getVariant(program, pipelineOf, commands.stage[i], commands.microbatch[i]) : 0);
+    row.variant.push(
+        op === LAUNCH ? getVariant(program, pipelineOf, commands.stage[i], commands.microbatch[i]) :
+                        0);
     row.part.push(isMember ? i - pairFirst : 0);
     row.parts.push(isMember ? pairSize : 1);
   }
@@ -38,8 +44,9 @@ function getVariant(program, pipelineOf, stage, microbatch) {
 
 /** Bars by start, so that those of a span of time can be looked up. */
 function orderRow(row, times) {
-  row.order = Uint32Array.from(row.command.keys()).sort(
-    (a, b) => times.start[row.command[a]] - times.start[row.command[b]] || a - b);
+  row.order =
+      Uint32Array.from(row.command.keys())
+          .sort((a, b) => times.start[row.command[a]] - times.start[row.command[b]] || a - b);
   row.longest = row.command.reduce((most, i) => Math.max(most, times.end[i] - times.start[i]), 0);
 }
 
@@ -48,8 +55,10 @@ function findFirst(row, times, time) {
   let [low, high] = [0, row.order.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (times.start[row.command[row.order[middle]]] < time - row.longest) low = middle + 1;
-    else high = middle;
+    if (times.start[row.command[row.order[middle]]] < time - row.longest)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -59,14 +68,16 @@ class OpIndex {
   constructor(program) {
     this.program = program;
     this.places = new Map();
-    program.rankPrograms.forEach(({ commands }, rank) => {
+    program.rankPrograms.forEach(({commands}, rank) => {
       for (let i = 0; i < commands.count; ++i)
         if (commands.fn[i] >= FWD)
-          this.places.set(this.key(commands.fn[i], commands.stage[i], commands.microbatch[i]), [rank, i]);
+          this.places.set(
+              this.key(commands.fn[i], commands.stage[i], commands.microbatch[i]), [rank, i]);
     });
     this.pipelineOf = [];
     program.pipelines.forEach((pipeline, index) => {
-      for (let i = 0; i < pipeline.microbatches; ++i) this.pipelineOf[pipeline.firstMicrobatch + i] = index;
+      for (let i = 0; i < pipeline.microbatches; ++i)
+        this.pipelineOf[pipeline.firstMicrobatch + i] = index;
     });
   }
   key(fn, stage, microbatch) {
@@ -81,16 +92,19 @@ class OpIndex {
   }
   /** [rank, command] of each op that a launch reads from. */
   getProducers(rank, command) {
-    const { fn, stage, microbatch } = this.program.rankPrograms[rank].commands;
+    const {fn, stage, microbatch} = this.program.rankPrograms[rank].commands;
     if (fn[command] < FWD) return [];
     const [s, m] = [stage[command], microbatch[command]];
     const pipeline = this.program.pipelines[this.pipelineOf[m]];
     const isFirst = s === pipeline.firstStage;
     const isLast = s === pipeline.firstStage + pipeline.placement.length - 1;
     const found = [];
-    if (fn[command] === FWD) found.push(isFirst ? null : this.find(s - 1, m, FWD));
-    else if (fn[command] === BWD_WEIGHT) found.push(this.find(s, m, BWD_INPUT));
-    else found.push(isLast ? null : this.find(s + 1, m, BWD, BWD_INPUT), this.find(s, m, FWD));
+    if (fn[command] === FWD)
+      found.push(isFirst ? null : this.find(s - 1, m, FWD));
+    else if (fn[command] === BWD_WEIGHT)
+      found.push(this.find(s, m, BWD_INPUT));
+    else
+      found.push(isLast ? null : this.find(s + 1, m, BWD, BWD_INPUT), this.find(s, m, FWD));
     return found.filter(Boolean);
   }
 }
@@ -103,7 +117,7 @@ class View {
     this.width = 800;
     this.height = 400;
     this.begin = 0;
-    this.length = 1; // ticks that the width shows
+    this.length = 1;  // ticks that the width shows
     this.makespan = 1;
     this.pitch = 24;
     this.scroll = 0;
@@ -111,8 +125,10 @@ class View {
   resize(width, height) {
     this.width = Math.max(100, width - GUTTER - 10);
     this.height = height;
-    if (this.isFitted) this.fit(this.makespan);
-    else this.pan(0, 0);
+    if (this.isFitted)
+      this.fit(this.makespan);
+    else
+      this.pan(0, 0);
   }
   fit(makespan) {
     this.makespan = Math.max(1, makespan);
@@ -174,8 +190,9 @@ class View {
 
 /** 1, 2 or 5 times a power of ten ticks, so that labels keep a distance. */
 function getTickDistance(ticksPerPixel) {
-  for (let power = 1; ; power *= 10)
-    for (const factor of [1, 2, 5]) if (power * factor >= 60 * ticksPerPixel) return power * factor;
+  for (let power = 1;; power *= 10)
+    for (const factor of [1, 2, 5])
+      if (power * factor >= 60 * ticksPerPixel) return power * factor;
 }
 
 /** Rectangles, filled colour by colour. */
@@ -191,7 +208,8 @@ class Layers {
     for (const [colour, boxes] of this.byColour) {
       context.fillStyle = colour;
       context.beginPath();
-      for (let i = 0; i < boxes.length; i += 4) context.rect(boxes[i], boxes[i + 1], boxes[i + 2], boxes[i + 3]);
+      for (let i = 0; i < boxes.length; i += 4)
+        context.rect(boxes[i], boxes[i + 1], boxes[i + 2], boxes[i + 3]);
       context.fill();
     }
   }
@@ -218,10 +236,12 @@ class ChartPainter {
     context.rect(GUTTER, AXIS, view.width, view.height - AXIS);
     context.clip();
     const first = Math.max(0, Math.floor(view.scroll / view.pitch));
-    const last = Math.min(view.numRanks, Math.ceil((view.scroll + view.height - AXIS) / view.pitch));
+    const last =
+        Math.min(view.numRanks, Math.ceil((view.scroll + view.height - AXIS) / view.pitch));
     context.fillStyle = colours.row;
     for (let rank = first; rank < last; ++rank)
-      context.fillRect(view.x(0), view.y(rank), (view.makespan / view.length) * view.width, view.barHeight);
+      context.fillRect(
+          view.x(0), view.y(rank), (view.makespan / view.length) * view.width, view.barHeight);
     const [bars, marks] = [new Layers(), new Layers()];
     const numbers = [];
     for (let rank = first; rank < last; ++rank) this.layOutRow(rank, bars, marks, numbers);
@@ -235,14 +255,15 @@ class ChartPainter {
   }
 
   paintAxis(context) {
-    const { view, colours } = this;
+    const {view, colours} = this;
     const distance = getTickDistance(view.length / view.width);
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
     context.fillStyle = colours.faint;
     context.strokeStyle = colours.line;
     context.beginPath();
-    for (let time = Math.ceil(view.begin / distance) * distance; time <= view.begin + view.length; time += distance) {
+    for (let time = Math.ceil(view.begin / distance) * distance; time <= view.begin + view.length;
+         time += distance) {
       const x = Math.round(view.x(time)) + 0.5;
       context.moveTo(x, AXIS - 5);
       context.lineTo(x, view.height);
@@ -252,7 +273,7 @@ class ChartPainter {
   }
 
   paintLabels(context, first, last) {
-    const { view, colours } = this;
+    const {view, colours} = this;
     context.clearRect(0, AXIS, GUTTER - 1, view.height - AXIS);
     context.textAlign = "right";
     context.font = "11px system-ui, sans-serif";
@@ -260,18 +281,21 @@ class ChartPainter {
     for (let rank = first; rank < last; ++rank) {
       if (rank % every) continue;
       context.fillStyle = rank === colours.selected ? colours.accent : colours.text;
-      context.fillText(`rank ${rank}`, GUTTER - 8, view.y(rank) + Math.min(view.barHeight, 40) / 2 + 4);
+      context.fillText(
+          `rank ${rank}`, GUTTER - 8, view.y(rank) + Math.min(view.barHeight, 40) / 2 + 4);
     }
   }
 
-  /** Bars in pixels. What is narrower than a pixel is sampled: one of those that share it is drawn. */
+  /**
+   * Bars in pixels. What is narrower than a pixel is sampled: one of those that share it is drawn.
+   */
   layOutRow(rank, bars, marks, numbers) {
-    const { view, program } = this;
+    const {view, program} = this;
     const row = this.rows[rank];
     const times = this.run.ranks[rank];
     const commands = program.rankPrograms[rank].commands;
     const until = view.begin + view.length;
-    const reached = new Map(); // by place in the row
+    const reached = new Map();  // by place in the row
     for (let i = findFirst(row, times, view.begin); i < row.order.length; ++i) {
       const bar = row.order[i];
       const at = row.command[bar];
@@ -286,15 +310,21 @@ class ChartPainter {
       reached.set(part, isNarrow ? Math.floor(right) : right);
       const gap = right - left > 4 ? 1 : 0;
       const height = kind === BAR_REDUCE ? 3 : view.barHeight / row.parts[bar];
-      const top = kind === BAR_REDUCE ? view.y(rank) + view.barHeight - 1 : view.y(rank) + height * row.part[bar];
+      const top = kind === BAR_REDUCE ? view.y(rank) + view.barHeight - 1 :
+                                        view.y(rank) + height * row.part[bar];
       const end = isNarrow ? Math.floor(right) : right;
       const begin = isNarrow ? Math.floor(left) : left;
-      bars.add(program.kinds[kind].colours[row.variant[bar]], begin, top, Math.max(0.5, end - begin - gap), height);
+      bars.add(
+          program.kinds[kind].colours[row.variant[bar]], begin, top,
+          Math.max(0.5, end - begin - gap), height);
       const mark = kind <= BAR_WEIGHT ? this.getMark(row.variant[bar]) : 0;
       if (mark > 0 && right - left > 6 && height >= 6)
         marks.add("rgba(20,24,28,.75)", begin, top + height - 2, (end - begin - gap) * mark, 2);
       if (kind <= BAR_WEIGHT && height >= 10)
-        numbers.push([commands.microbatch[at], (begin + end - gap) / 2, top + height / 2, right - left - 2, program.kinds[kind].dark, height]);
+        numbers.push([
+          commands.microbatch[at], (begin + end - gap) / 2, top + height / 2, right - left - 2,
+          program.kinds[kind].dark, height
+        ]);
     }
   }
 
@@ -312,7 +342,7 @@ class ChartPainter {
 
   /** Fused pairs. */
   paintFrames(context, rank) {
-    const { view } = this;
+    const {view} = this;
     const commands = this.program.rankPrograms[rank].commands;
     if (view.barHeight < 8) return;
     context.strokeStyle = this.colours.frame;
@@ -330,20 +360,21 @@ class ChartPainter {
 
   /** A tick where a phase begins, and its name where there is room. */
   paintPhases(context, rank) {
-    const { view } = this;
-    const { phases, commands } = this.program.rankPrograms[rank];
+    const {view} = this;
+    const {phases, commands} = this.program.rankPrograms[rank];
     if (view.pitch < 14) return;
     context.strokeStyle = context.fillStyle = this.colours.faint;
     context.font = "italic 10px system-ui, sans-serif";
     context.textAlign = "left";
-    const starts = phases.map(({ command, name }) => [this.findStart(rank, commands, command), name]);
+    const starts = phases.map(({command, name}) => [this.findStart(rank, commands, command), name]);
     context.beginPath();
     starts.forEach(([x, name], i) => {
       context.moveTo(Math.round(x) + 0.5, view.y(rank) - Math.max(3, view.phaseHeight - 1));
       context.lineTo(Math.round(x) + 0.5, view.y(rank));
       const room = (starts[i + 1]?.[0] ?? view.x(view.makespan)) - x - 6;
       const text = this.program.phases[name];
-      if (view.phaseHeight && context.measureText(text).width <= room) context.fillText(text, x + 3, view.y(rank) - 3);
+      if (view.phaseHeight && context.measureText(text).width <= room)
+        context.fillText(text, x + 3, view.y(rank) - 3);
     });
     context.stroke();
   }
@@ -358,7 +389,7 @@ class ChartPainter {
 
   /** Boxes around commands, and lines where the chain goes from one rank to another. */
   paintPath(context, path) {
-    const { view } = this;
+    const {view} = this;
     context.save();
     context.beginPath();
     context.rect(GUTTER, AXIS, view.width, view.height - AXIS);
@@ -368,7 +399,7 @@ class ChartPainter {
     context.beginPath();
     let last = null;
     for (const [rank, command] of path) {
-      const { op } = this.program.rankPrograms[rank].commands;
+      const {op} = this.program.rankPrograms[rank].commands;
       const times = this.run.ranks[rank];
       if (op[command] === SEND || op[command] === RECV) continue;
       const [left, right] = [view.x(times.start[command]), view.x(times.end[command])];
@@ -378,8 +409,9 @@ class ChartPainter {
         context.lineTo(left, middle);
       }
       if (right > GUTTER - 5 && left < GUTTER + view.width + 5)
-        context.rect(left + 0.5, view.y(rank) + 0.5, Math.max(1, right - left - 2), view.barHeight - 1);
-      last = { rank, x: right, y: middle };
+        context.rect(
+            left + 0.5, view.y(rank) + 0.5, Math.max(1, right - left - 2), view.barHeight - 1);
+      last = {rank, x: right, y: middle};
     }
     context.stroke();
     context.restore();
@@ -387,19 +419,20 @@ class ChartPainter {
 
   /** A box around one op. */
   paintHovered(context, rank, command, part, parts) {
-    const { view } = this;
+    const {view} = this;
     const times = this.run.ranks[rank];
     const height = view.barHeight / parts;
     const left = Math.max(view.x(times.start[command]), GUTTER);
     context.strokeStyle = this.colours.accent;
     context.lineWidth = 2.5;
-    context.strokeRect(left, view.y(rank) + part * height, view.x(times.end[command]) - left - 1, height);
+    context.strokeRect(
+        left, view.y(rank) + part * height, view.x(times.end[command]) - left - 1, height);
     context.lineWidth = 1;
   }
 
   /** An arrow from the end of one op to the start of another. */
   paintArrow(context, from, to, isCause) {
-    const { view } = this;
+    const {view} = this;
     const x1 = view.x(this.run.ranks[from[0]].end[from[1]]);
     const x2 = view.x(this.run.ranks[to[0]].start[to[1]]);
     const y1 = view.y(from[0]) + view.barHeight / 2;
@@ -418,64 +451,4 @@ class ChartPainter {
     context.fill();
     context.lineWidth = 1;
   }
-}
-
-/** Draws what a rank holds over time, stacked by kind of slot or as one count of activations. */
-function paintMemory(context, view, height, curves, bySlots, program, colours) {
-  const top = 18;
-  const bottom = height - 6;
-  context.clearRect(0, 0, view.width + GUTTER + 10, height);
-  const totals = (step) => (bySlots ? step.slots.reduce((a, b) => a + b, 0) : step.activations);
-  const most = Math.max(1, ...curves.map(({ steps }) => steps.reduce((a, step) => Math.max(a, totals(step)), 0)));
-  const y = (value) => bottom - ((bottom - top) * value) / most;
-  context.font = "11px system-ui, sans-serif";
-  context.fillStyle = colours.faint;
-  context.textAlign = "right";
-  context.fillText(most, GUTTER - 8, top + 4);
-  context.fillText(0, GUTTER - 8, bottom + 2);
-  context.save();
-  context.beginPath();
-  context.rect(GUTTER, 0, view.width, height);
-  context.clip();
-  for (const { steps, isSelected } of curves) {
-    if (!isSelected) {
-      context.strokeStyle = colours.line;
-      context.stroke(traceSteps(steps, view, (step) => y(totals(step)), y(0)));
-    }
-  }
-  const selected = curves.find((curve) => curve.isSelected);
-  if (selected && bySlots) paintStack(context, view, selected.steps, program, y);
-  if (selected) {
-    context.strokeStyle = colours.accent;
-    context.lineWidth = 1.75;
-    context.stroke(traceSteps(selected.steps, view, (step) => y(totals(step)), y(0)));
-    context.lineWidth = 1;
-  }
-  context.restore();
-}
-
-const SLOT_COLOURS = ["#7fbbea", "#2f6cae", "#bdacea", "#8450a8", "#f8d57e", "#3ca07b", "#a0a0a0"];
-
-function paintStack(context, view, steps, program, y) {
-  for (let kind = program.slotKinds.length - 1; kind >= 0; --kind) {
-    const sum = (step) => step.slots.slice(0, kind + 1).reduce((a, b) => a + b, 0);
-    const path = traceSteps(steps, view, (step) => y(sum(step)), y(0));
-    path.lineTo(view.x(view.makespan), y(0));
-    path.lineTo(view.x(0), y(0));
-    context.fillStyle = SLOT_COLOURS[kind % SLOT_COLOURS.length];
-    context.fill(path);
-  }
-}
-
-function traceSteps(steps, view, getY, zero) {
-  const path = new Path2D();
-  path.moveTo(view.x(0), zero);
-  let last = zero;
-  for (const step of steps) {
-    path.lineTo(view.x(step.time), last);
-    last = getY(step);
-    path.lineTo(view.x(step.time), last);
-  }
-  path.lineTo(view.x(view.makespan), last);
-  return path;
 }

@@ -3,7 +3,7 @@
 const [ACTIVATIONS, GRADIENTS] = [0, 1];
 
 /** Of a cost that is common or differs by stage; undefined where neither is given. */
-function findCost({ common, stages }, stage) {
+function findCost({common, stages}, stage) {
   return stages[stage] ?? common ?? undefined;
 }
 
@@ -17,11 +17,15 @@ class CostTables {
     this.costs = costs;
     this.unit = program.ticksPerUnit;
     this.components = new Map(costs.components.map(([key, ticks]) => [getKey(...key), ticks]));
-    this.pairs = new Map(costs.pairs.map(([members, ticks]) => [members.map((key) => getKey(...key)).join(";"), ticks]));
-    this.computes = FUNCTIONS.map((_, fn) =>
-      Array.from({ length: program.components }, (_, component) =>
-        Float64Array.from({ length: program.stages }, (_, stage) => this.getCompute(fn, stage, component))));
-    this.links = program.channels.map(([source, destination, kind]) => this.getLink(source, destination, kind));
+    this.pairs = new Map(costs.pairs.map(
+        ([members, ticks]) => [members.map((key) => getKey(...key)).join(";"), ticks]));
+    this.computes = FUNCTIONS.map(
+        (_, fn) => Array.from(
+            {length: program.components},
+            (_, component) => Float64Array.from(
+                {length: program.stages}, (_, stage) => this.getCompute(fn, stage, component))));
+    this.links = program.channels.map(
+        ([source, destination, kind]) => this.getLink(source, destination, kind));
   }
 
   getWhole(fn, stage) {
@@ -29,7 +33,8 @@ class CostTables {
     const given = findCost(this.costs[name], stage);
     if (given !== undefined) return given;
     if (fn < FWD) return 0;
-    return fn === BWD ? this.getWhole(BWD_INPUT, stage) + this.getWhole(BWD_WEIGHT, stage) : this.unit;
+    return fn === BWD ? this.getWhole(BWD_INPUT, stage) + this.getWhole(BWD_WEIGHT, stage) :
+                        this.unit;
   }
 
   /** Components take equal parts, the first what is left over. */
@@ -46,7 +51,7 @@ class CostTables {
 
   /** A pair as a whole; its launches are `number` commands from `first` on. */
   getPair(commands, first, number) {
-    const members = Array.from({ length: number }, (_, i) => first + i);
+    const members = Array.from({length: number}, (_, i) => first + i);
     if (this.pairs.size) {
       const keys = members.map((i) => [commands.fn[i], commands.stage[i], commands.component[i]]);
       keys.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]);
@@ -67,29 +72,40 @@ class CostTables {
 
   /** The way between two ranks, of one node or of two. */
   getWay(isFar) {
-    const { transfer, occupancy, bandwidth, farTransfer, farOccupancy, farBandwidth } = this.costs;
-    if (!isFar) return { latency: transfer, occupancy, bandwidth };
-    return { latency: farTransfer ?? transfer, occupancy: farOccupancy ?? occupancy, bandwidth: farBandwidth ?? bandwidth };
+    const {transfer, occupancy, bandwidth, farTransfer, farOccupancy, farBandwidth} = this.costs;
+    if (!isFar) return {latency: transfer, occupancy, bandwidth};
+    return {
+      latency: farTransfer ?? transfer,
+      occupancy: farOccupancy ?? occupancy,
+      bandwidth: farBandwidth ?? bandwidth
+    };
   }
 
   /** A channel's latency, and its occupancy by stage. */
   getLink(source, destination, kind) {
-    const { latency, occupancy, bandwidth } = this.getWay(this.getNode(source) !== this.getNode(destination));
+    const {latency, occupancy, bandwidth} =
+        this.getWay(this.getNode(source) !== this.getNode(destination));
     const sizes = kind === ACTIVATIONS ? this.costs.activationSizes : this.costs.gradientSizes;
     const isKnown = sizes.length === this.program.stages;
-    const occupancies = Float64Array.from({ length: this.program.stages }, (_, stage) =>
-      occupancy + this.getTicks(isKnown ? sizes[stage] : this.costs.bytes, bandwidth));
-    return { latency, occupancies };
+    const occupancies = Float64Array.from(
+        {length: this.program.stages},
+        (_, stage) =>
+            occupancy + this.getTicks(isKnown ? sizes[stage] : this.costs.bytes, bandwidth));
+    return {latency, occupancies};
   }
 
-  /** With the time of a ring where bytes and bandwidth are known; its source is at getRing in C++. */
+  /**
+   * With the time of a ring where bytes and bandwidth are known; its source is at getRing in C++.
+   */
   getReduction(group, stage) {
-    const { reduce, parameterSizes, reduceBytes } = this.costs;
+    const {reduce, parameterSizes, reduceBytes} = this.costs;
     const fixed = findCost(reduce, stage) ?? 0;
     if (reduce.stages[stage] !== undefined) return fixed;
-    const bytes = parameterSizes.length === this.program.stages ? parameterSizes[stage] : reduceBytes;
+    const bytes =
+        parameterSizes.length === this.program.stages ? parameterSizes[stage] : reduceBytes;
     const ranks = this.program.groups[group];
-    const { latency, bandwidth } = this.getWay(this.getNode(ranks[0]) !== this.getNode(ranks[ranks.length - 1]));
+    const {latency, bandwidth} =
+        this.getWay(this.getNode(ranks[0]) !== this.getNode(ranks[ranks.length - 1]));
     if (ranks.length < 2 || bytes === 0 || bandwidth === 0) return fixed;
     const sent = ((2 * (ranks.length - 1)) / ranks.length) * bytes;
     return fixed + this.getTicks(sent, bandwidth) + 2 * (ranks.length - 1) * latency;

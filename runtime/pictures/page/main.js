@@ -3,7 +3,9 @@
 /** "13.5" for 13,500,000 ticks. */
 function printTicks(ticks, unit) {
   const whole = Math.floor(ticks / unit);
-  const rest = String(Math.round(ticks - whole * unit)).padStart(String(unit).length - 1, "0").replace(/0+$/, "");
+  const rest = String(Math.round(ticks - whole * unit))
+                   .padStart(String(unit).length - 1, "0")
+                   .replace(/0+$/, "");
   return rest ? `${whole}.${rest}` : `${whole}`;
 }
 
@@ -28,7 +30,8 @@ class Page {
     this.program = program;
     this.costs = structuredClone(program.costs);
     this.index = new OpIndex(program);
-    this.rows = program.rankPrograms.map((_, rank) => makeRow(program, rank, this.index.pipelineOf));
+    this.rows =
+        program.rankPrograms.map((_, rank) => makeRow(program, rank, this.index.pipelineOf));
     this.view = new View(program.ranks, program.phases.length > 0);
     this.painter = new ChartPainter(program, this.rows);
     this.chart = document.getElementById("chart");
@@ -66,12 +69,16 @@ class Page {
     this.showNumbers();
   }
 
-  /** The costs in ticks; those that are left out stay. null derives `bwd` and `fused` again. What is
-   * known of single components and pairs no longer holds where their ops get other times. */
+  /**
+   * The costs in ticks; those that are left out stay. null derives `bwd` and `fused` again. What
+   * is known of single components and pairs no longer holds where their ops get other times.
+   */
   setCosts(given) {
     for (const [name, value] of Object.entries(given)) {
-      if (BY_STAGE.includes(name)) this.costs[name] = { common: value, stages: {} };
-      else this.costs[name] = value;
+      if (BY_STAGE.includes(name))
+        this.costs[name] = {common: value, stages: {}};
+      else
+        this.costs[name] = value;
       if (COMPUTES.includes(name)) this.forgetComponents(name);
       if (COMPUTES.includes(name) || name === "fused") this.costs.pairs = [];
     }
@@ -83,7 +90,8 @@ class Page {
 
   forgetComponents(name) {
     const names = name.startsWith("bwd_") ? [name, "bwd"] : [name];
-    this.costs.components = this.costs.components.filter(([[fn]]) => !names.includes(FUNCTIONS[fn]));
+    this.costs.components =
+        this.costs.components.filter(([[fn]]) => !names.includes(FUNCTIONS[fn]));
     const isForgotten = (text) => names.some((each) => text.startsWith(`${each}[`));
     this.costs.others = this.costs.others.filter((text) => !isForgotten(text));
   }
@@ -92,21 +100,25 @@ class Page {
   getCostText() {
     const texts = [];
     for (const name of BY_STAGE) {
-      const { common, stages } = this.costs[name];
+      const {common, stages} = this.costs[name];
       const hasDefault = name !== "bwd" && Object.keys(stages).length === 0;
       const unit = COMPUTES.includes(name) ? this.program.ticksPerUnit : 0;
       if (common !== null || hasDefault) texts.push(`${name}=${this.print(common ?? unit)}`);
-      for (const [stage, ticks] of Object.entries(stages)) texts.push(`${name}[${stage}]=${this.print(ticks)}`);
+      for (const [stage, ticks] of Object.entries(stages))
+        texts.push(`${name}[${stage}]=${this.print(ticks)}`);
     }
     if (this.costs.fused !== null) texts.push(`fused=${this.print(this.costs.fused)}`);
-    for (const name of ["transfer", "occupancy"]) texts.push(`${name}=${this.print(this.costs[name])}`);
-    return [...texts, ...this.costs.others, `start=${this.costs.separate ? "separate" : "joint"}`].join(",");
+    for (const name of ["transfer", "occupancy"])
+      texts.push(`${name}=${this.print(this.costs[name])}`);
+    return [
+      ...texts, ...this.costs.others, `start=${this.costs.separate ? "separate" : "joint"}`
+    ].join(",");
   }
 
   /** In ticks, or null where it is derived. By stage: that of the first. */
   getCost(name) {
     if (!BY_STAGE.includes(name)) return this.costs[name];
-    const { common, stages } = this.costs[name];
+    const {common, stages} = this.costs[name];
     const first = Object.values(stages)[0] ?? null;
     const unit = COMPUTES.includes(name) ? this.program.ticksPerUnit : 0;
     return common ?? first ?? (name === "bwd" ? null : unit);
@@ -118,9 +130,9 @@ class Page {
   }
 
   isUsed(name) {
-    const some = (test) => this.program.rankPrograms.some(({ commands }) => test(commands));
-    if (name === "bwd") return some(({ fn }) => fn.includes(BWD));
-    if (name === "fused") return some(({ op }) => op.includes(PAIR));
+    const some = (test) => this.program.rankPrograms.some(({commands}) => test(commands));
+    if (name === "bwd") return some(({fn}) => fn.includes(BWD));
+    if (name === "fused") return some(({op}) => op.includes(PAIR));
     if (name === "bwd_input" || name === "bwd_weight") return this.program.training;
     if (name === "transfer" || name === "occupancy") return this.program.channels.length > 0;
     if (name === "reduce") return this.program.groups.length > 0;
@@ -134,26 +146,33 @@ class Page {
       if (!this.isUsed(name)) continue;
       const row = document.createElement("div");
       row.className = "cost";
-      row.innerHTML =
-        `<label for="cost-${name}"></label><input type="number" id="cost-${name}" step="any" min="0">` +
-        `<input type="range" id="slide-${name}" step="0.05">` +
-        (derivedFrom ? `<label class="auto"><input type="checkbox" id="auto-${name}"> as ${derivedFrom}</label>` : "");
+      row.innerHTML = `<label for="cost-${name}"></label><input type="number" id="cost-${
+                          name}" step="any" min="0">` +
+          `<input type="range" id="slide-${name}" step="0.05">` +
+          (derivedFrom ? `<label class="auto"><input type="checkbox" id="auto-${name}"> as ${
+                             derivedFrom}</label>` :
+                         "");
       row.querySelector("label").textContent = label;
       list.append(row);
-      const [number, slider] = [row.querySelector("[type=number]"), row.querySelector("[type=range]")];
+      const [number, slider] =
+          [row.querySelector("[type=number]"), row.querySelector("[type=range]")];
       const auto = row.querySelector("[type=checkbox]");
       slider.setAttribute("aria-label", label);
       slider.min = mayBeZero ? 0 : 0.05;
-      slider.max = Math.max(4, Math.ceil((3 * (this.getCost(name) ?? this.getDerived(name))) / this.program.ticksPerUnit));
-      this.controls.set(name, { number, slider, auto });
+      slider.max = Math.max(
+          4,
+          Math.ceil(
+              (3 * (this.getCost(name) ?? this.getDerived(name))) / this.program.ticksPerUnit));
+      this.controls.set(name, {number, slider, auto});
       for (const input of [number, slider])
         input.addEventListener("input", () => this.readCost(name, input, mayBeZero));
-      auto?.addEventListener("change", () => this.setCosts({ [name]: auto.checked ? null : this.getDerived(name) }));
+      auto?.addEventListener(
+          "change", () => this.setCosts({[name]: auto.checked ? null : this.getDerived(name)}));
     }
     const joint = document.getElementById("separate");
     const hasOffsets = this.costs.forwardDone !== null || this.costs.backwardDone !== null;
     joint.closest("label").hidden = !this.isUsed("fused") || hasOffsets;
-    joint.addEventListener("change", () => this.setCosts({ separate: joint.checked }));
+    joint.addEventListener("change", () => this.setCosts({separate: joint.checked}));
     document.getElementById("reset").addEventListener("click", () => this.resetCosts());
     this.showControls();
   }
@@ -166,18 +185,21 @@ class Page {
 
   readCost(name, input, mayBeZero) {
     const value = Number(input.value);
-    const isGood = input.value !== "" && value < LONGEST_COST && (mayBeZero ? value >= 0 : value >= 1e-6);
+    const isGood =
+        input.value !== "" && value < LONGEST_COST && (mayBeZero ? value >= 0 : value >= 1e-6);
     input.toggleAttribute("aria-invalid", !isGood);
-    document.getElementById("message").textContent = isGood ? "" :
-      `${name}: expected a number ${mayBeZero ? "from 0 on" : "above 0"}, below ${LONGEST_COST}`;
-    if (isGood) this.setCosts({ [name]: Math.round(value * this.program.ticksPerUnit) });
+    document.getElementById("message").textContent = isGood ?
+        "" :
+        `${name}: expected a number ${mayBeZero ? "from 0 on" : "above 0"}, below ${LONGEST_COST}`;
+    if (isGood) this.setCosts({[name]: Math.round(value * this.program.ticksPerUnit)});
   }
 
   showControls() {
-    for (const [name, { number, slider, auto }] of this.controls) {
+    for (const [name, {number, slider, auto}] of this.controls) {
       const ticks = this.getCost(name) ?? this.getDerived(name);
       const text = this.print(ticks);
-      if (document.activeElement !== number || Number(number.value) !== Number(text)) number.value = text;
+      if (document.activeElement !== number || Number(number.value) !== Number(text))
+        number.value = text;
       slider.value = text;
       if (auto) auto.checked = this.getCost(name) === null;
       const isByStage = BY_STAGE.includes(name) && Object.keys(this.costs[name].stages).length > 0;
@@ -191,8 +213,9 @@ class Page {
   // Numbers
 
   showNumbers() {
-    const { summary } = this;
-    const percent = (time) => (summary.makespan ? ((100 * time) / summary.makespan).toFixed(1) : "0.0");
+    const {summary} = this;
+    const percent = (time) =>
+        (summary.makespan ? ((100 * time) / summary.makespan).toFixed(1) : "0.0");
     const set = (id, text) => (document.getElementById(id).textContent = text);
     set("makespan", this.print(summary.makespan));
     set("ideal", this.print(summary.ideal));
@@ -200,32 +223,41 @@ class Page {
     set("percent", `${percent(summary.worst)} %`);
     set("rate", summary.rate.toFixed(4));
     const rows = summary.busy.map((busy, rank) => {
-      const cells = [rank, this.print(busy), this.print(summary.bubbles[rank]), percent(summary.bubbles[rank]),
-        summary.peakActivations[rank], summary.weightQueue[rank], summary.sends[rank]];
+      const cells = [
+        rank, this.print(busy), this.print(summary.bubbles[rank]), percent(summary.bubbles[rank]),
+        summary.peakActivations[rank], summary.weightQueue[rank], summary.sends[rank]
+      ];
       return `<tr data-rank="${rank}">${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`;
     });
     document.getElementById("ranks").innerHTML = rows.join("");
     const isExact = summary.makespan < Number.MAX_SAFE_INTEGER;
-    set("exact", isExact ? "" : "these times are too long for a page to be exact: use a larger unit");
+    set("exact",
+        isExact ? "" : "these times are too long for a page to be exact: use a larger unit");
   }
 
   makeLegend() {
     const used = new Set(this.rows.flatMap((row) => [...new Set(row.kind)]));
     const legend = document.getElementById("legend");
-    for (const [kind, { name, colours }] of this.program.kinds.entries()) {
+    for (const [kind, {name, colours}] of this.program.kinds.entries()) {
       if (!used.has(kind) || (kind >= BAR_STEP && !this.program.training)) continue;
-      const patches = (kind >= BAR_STEP ? colours.slice(0, 1) : colours).map((colour, variant) =>
-        `<i style="background:${colour}"><b style="width:${kind >= BAR_STEP ? 0 : 100 * this.painter.getMark(variant)}%"></b></i>`);
+      const patches =
+          (kind >= BAR_STEP ? colours.slice(0, 1) : colours)
+              .map(
+                  (colour, variant) => `<i style="background:${colour}"><b style="width:${
+                      kind >= BAR_STEP ? 0 : 100 * this.painter.getMark(variant)}%"></b></i>`);
       legend.insertAdjacentHTML("beforeend", `<span>${patches.join("")} ${name}</span>`);
     }
     if (this.program.variants.length > 1)
       this.program.variants.forEach((name, variant) => {
         const width = 100 * this.painter.getMark(variant);
-        legend.insertAdjacentHTML("beforeend", `<span><i class="patch"><b style="width:${width}%"></b></i> </span>`);
+        legend.insertAdjacentHTML(
+            "beforeend", `<span><i class="patch"><b style="width:${width}%"></b></i> </span>`);
         legend.lastChild.append(name);
       });
-    if (this.isUsed("fused")) legend.insertAdjacentHTML("beforeend", '<span><i class="frame"></i> fused: both at once</span>');
-    legend.insertAdjacentHTML("beforeend", '<span><i class="idle"></i> idle</span>');
+    if (this.isUsed("fused"))
+      legend.insertAdjacentHTML(
+          "beforeend", "<span><i class=\"frame\"></i> fused: both at once</span>");
+    legend.insertAdjacentHTML("beforeend", "<span><i class=\"idle\"></i> idle</span>");
   }
 
   // Drawing
@@ -234,7 +266,7 @@ class Page {
     const style = getComputedStyle(document.documentElement);
     const get = (name) => style.getPropertyValue(`--${name}`).trim();
     const names = ["row", "text", "faint", "line", "frame", "path", "accent"];
-    return { ...Object.fromEntries(names.map((name) => [name, get(name)])), selected: this.selected };
+    return {...Object.fromEntries(names.map((name) => [name, get(name)])), selected: this.selected};
   }
 
   resize() {
@@ -261,15 +293,20 @@ class Page {
     const context = this.chart.getContext("2d");
     const colours = this.getColours();
     this.painter.paint(context, this.view, this.run, colours);
-    if (this.showsPath) this.painter.paintPath(context, (this.path ??= findCriticalPath(this.program, this.run)));
+    if (this.showsPath)
+      this.painter.paintPath(context, (this.path ??= findCriticalPath(this.program, this.run)));
     if (this.hovered) this.drawDependences(context);
     const few = this.program.ranks <= 16;
     const shown = few ? this.run.ranks.map((_, rank) => rank) : [this.selected];
-    const curves = shown.map((rank) => ({ steps: this.getCurve(rank), isSelected: rank === this.selected }));
-    paintMemory(this.memory.getContext("2d"), this.view, this.memory.clientHeight, curves, this.bySlots, this.program, colours);
-    document.getElementById("memory-title").textContent = this.bySlots
-      ? `slots of rank ${this.selected} that hold a value, by kind`
-      : `activations of rank ${this.selected}: micro-batches between their forward and the end of their backward`;
+    const curves =
+        shown.map((rank) => ({steps: this.getCurve(rank), isSelected: rank === this.selected}));
+    paintMemory(
+        this.memory.getContext("2d"), this.view, this.memory.clientHeight, curves, this.bySlots,
+        this.program, colours);
+    document.getElementById("memory-title").textContent = this.bySlots ?
+        `slots of rank ${this.selected} that hold a value, by kind` :
+        `activations of rank ${
+            this.selected}: micro-batches between their forward and the end of their backward`;
     document.getElementById("slots-legend").hidden = !this.bySlots;
   }
 
@@ -286,13 +323,13 @@ class Page {
     this.painter.paintHovered(context, rank, command, row.part[bar], row.parts[bar]);
     for (const producer of this.index.getProducers(rank, command)) {
       const isCause = cause && cause.rank === producer[0] &&
-        (cause.command === producer[1] || this.isInPair(cause.rank, cause.command, producer[1]));
+          (cause.command === producer[1] || this.isInPair(cause.rank, cause.command, producer[1]));
       this.painter.paintArrow(context, producer, [rank, command], isCause);
     }
   }
 
   isInPair(rank, pair, member) {
-    const { op, arg } = this.program.rankPrograms[rank].commands;
+    const {op, arg} = this.program.rankPrograms[rank].commands;
     return op[pair] === PAIR && member > pair && member <= pair + arg[pair];
   }
 
@@ -304,8 +341,8 @@ class Page {
       const next = state.afterCommand[command];
       if (next === NONE) return null;
       [rank, command] = [state.afterRank[command], next];
-      const { op } = this.program.rankPrograms[rank].commands;
-      if (op[command] !== SEND && op[command] !== RECV) return { rank, command, through };
+      const {op} = this.program.rankPrograms[rank].commands;
+      if (op[command] !== SEND && op[command] !== RECV) return {rank, command, through};
       through = [...through, [rank, command]];
     }
   }
@@ -313,16 +350,19 @@ class Page {
   // Words
 
   describe(rank, command) {
-    const { op, fn, arg, stage, microbatch } = this.program.rankPrograms[rank].commands;
+    const {op, fn, arg, stage, microbatch} = this.program.rankPrograms[rank].commands;
     switch (op[command]) {
       case LAUNCH:
-        return `${FUNCTIONS[fn[command]]} of micro-batch ${microbatch[command]}, stage ${stage[command]}`;
+        return `${FUNCTIONS[fn[command]]} of micro-batch ${microbatch[command]}, stage ${
+            stage[command]}`;
       case PAIR:
-        return Array.from({ length: arg[command] }, (_, i) => this.describe(rank, command + 1 + i)).join(" with ");
+        return Array.from({length: arg[command]}, (_, i) => this.describe(rank, command + 1 + i))
+            .join(" with ");
       case SEND:
       case RECV: {
         const [source, destination, kind] = this.program.channels[arg[command]];
-        return `${kind ? "gradient" : "activation"} of micro-batch ${microbatch[command]} from rank ${source} to ${destination}`;
+        return `${kind ? "gradient" : "activation"} of micro-batch ${
+            microbatch[command]} from rank ${source} to ${destination}`;
       }
       case REDUCE:
         return `sum of the gradients of stage ${stage[command]}`;
@@ -335,14 +375,17 @@ class Page {
 
   describeHovered(rank, command) {
     const state = this.run.ranks[rank];
-    const { place } = this.program.rankPrograms[rank].commands;
-    const lines = [this.describe(rank, command),
+    const {place} = this.program.rankPrograms[rank].commands;
+    const lines = [
+      this.describe(rank, command),
       `rank ${rank}, ${this.print(state.start[command])} to ${this.print(state.end[command])}`,
-      this.program.places[place[command]] ?? "no place known"];
+      this.program.places[place[command]] ?? "no place known"
+    ];
     const cause = this.findCause(rank, command);
     if (!cause) return [...lines, "waits for nothing"];
     const where = cause.rank === rank ? "before it" : `on rank ${cause.rank}`;
-    lines.push(`starts after ${this.describe(cause.rank, cause.command)} ${where}, end ${this.print(this.run.ranks[cause.rank].end[cause.command])}`);
+    lines.push(`starts after ${this.describe(cause.rank, cause.command)} ${where}, end ${
+        this.print(this.run.ranks[cause.rank].end[cause.command])}`);
     const transfer = cause.through[cause.through.length - 1];
     if (transfer) lines.push(`through the ${this.describe(...transfer)}`);
     return lines;
@@ -362,7 +405,8 @@ class Page {
       const bar = row.order[i];
       const at = row.command[bar];
       if (times.start[at] > time) return null;
-      const isHit = row.kind[bar] !== BAR_REDUCE && Math.min(row.parts[bar] - 1, Math.floor(inside * row.parts[bar])) === row.part[bar];
+      const isHit = row.kind[bar] !== BAR_REDUCE &&
+          Math.min(row.parts[bar] - 1, Math.floor(inside * row.parts[bar])) === row.part[bar];
       if (times.end[at] > time && isHit) return [rank, at];
     }
     return null;
@@ -406,16 +450,20 @@ class Page {
     this.chart.addEventListener("wheel", (event) => {
       event.preventDefault();
       const [x] = at(event);
-      if (event.shiftKey) this.view.pan(event.deltaY + event.deltaX, 0);
-      else if (event.altKey) this.view.setPitch(this.view.pitch * Math.exp(-event.deltaY / 400));
-      else this.view.zoom(Math.exp(event.deltaY / 400), Math.max(x, GUTTER));
+      if (event.shiftKey)
+        this.view.pan(event.deltaY + event.deltaX, 0);
+      else if (event.altKey)
+        this.view.setPitch(this.view.pitch * Math.exp(-event.deltaY / 400));
+      else
+        this.view.zoom(Math.exp(event.deltaY / 400), Math.max(x, GUTTER));
       this.hover(...at(event));
-    }, { passive: false });
+    }, {passive: false});
     this.chart.addEventListener("dblclick", () => this.fit());
     window.addEventListener("keydown", (event) => this.pressKey(event));
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
-    for (const [id, act] of [["fit", () => this.fit()], ["path", () => this.togglePath()],
-      ["kind", () => this.toggleSlots()], ["theme", () => this.switchTheme()]])
+    for (const [id, act] of [
+             ["fit", () => this.fit()], ["path", () => this.togglePath()],
+             ["kind", () => this.toggleSlots()], ["theme", () => this.switchTheme()]])
       document.getElementById(id).addEventListener("click", act);
   }
 
@@ -423,15 +471,24 @@ class Page {
     const isTyping = event.target.matches("input[type=number], input[type=range]");
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
     const middle = GUTTER + this.view.width / 2;
-    const select = (step) => (this.selected = Math.min(this.program.ranks - 1, Math.max(0, this.selected + step)));
+    const select = (step) =>
+        (this.selected = Math.min(this.program.ranks - 1, Math.max(0, this.selected + step)));
     const actions = {
-      "+": () => this.view.zoom(0.8, middle), "=": () => this.view.zoom(0.8, middle),
-      "-": () => this.view.zoom(1.25, middle), 0: () => this.fit(),
-      ArrowLeft: () => this.view.pan(-80, 0), ArrowRight: () => this.view.pan(80, 0),
-      ArrowUp: () => select(-1), ArrowDown: () => select(1),
-      PageUp: () => this.view.pan(0, -200), PageDown: () => this.view.pan(0, 200),
-      "[": () => this.view.setPitch(this.view.pitch / 1.2), "]": () => this.view.setPitch(this.view.pitch * 1.2),
-      c: () => this.togglePath(), m: () => this.toggleSlots(), t: () => this.switchTheme(),
+      "+": () => this.view.zoom(0.8, middle),
+      "=": () => this.view.zoom(0.8, middle),
+      "-": () => this.view.zoom(1.25, middle),
+      0: () => this.fit(),
+      ArrowLeft: () => this.view.pan(-80, 0),
+      ArrowRight: () => this.view.pan(80, 0),
+      ArrowUp: () => select(-1),
+      ArrowDown: () => select(1),
+      PageUp: () => this.view.pan(0, -200),
+      PageDown: () => this.view.pan(0, 200),
+      "[": () => this.view.setPitch(this.view.pitch / 1.2),
+      "]": () => this.view.setPitch(this.view.pitch * 1.2),
+      c: () => this.togglePath(),
+      m: () => this.toggleSlots(),
+      t: () => this.switchTheme(),
     };
     if (!actions[event.key]) return;
     event.preventDefault();
@@ -459,7 +516,8 @@ class Page {
   switchTheme() {
     const root = document.documentElement;
     const isDark = root.dataset.theme === "dark" ||
-      (root.dataset.theme === "auto" && window.matchMedia("(prefers-color-scheme: dark)").matches);
+        (root.dataset.theme === "auto" &&
+         window.matchMedia("(prefers-color-scheme: dark)").matches);
     root.dataset.theme = isDark ? "light" : "dark";
     this.draw();
   }
@@ -470,9 +528,12 @@ async function start() {
   const program = await readProgram(facts, document.getElementById("program").textContent.trim());
   const page = new Page(program);
   const legend = document.getElementById("slots-legend");
-  legend.innerHTML = facts.slotKinds.map((name, kind) =>
-    `<span><i style="background:${SLOT_COLOURS[kind % SLOT_COLOURS.length]}"></i> ${name}</span>`).join("");
-  window.dualpipe = page; // for the console, and for tests
+  legend.innerHTML = facts.slotKinds
+                         .map(
+                             (name, kind) => `<span><i style="background:${
+                                 SLOT_COLOURS[kind % SLOT_COLOURS.length]}"></i> ${name}</span>`)
+                         .join("");
+  window.dualpipe = page;  // for the console, and for tests
   document.documentElement.dataset.ready = "true";
 }
 

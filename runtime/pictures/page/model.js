@@ -23,9 +23,9 @@ class Clock {
 /** How far a stream has come. */
 class StreamState {
   constructor() {
-    this.next = new Clock(); // the next transfer may start
-    this.done = new Clock(); // all that was begun is complete
-    this.waits = [new Clock(), new Clock()]; // by direction, where pairs start separately
+    this.next = new Clock();                  // the next transfer may start
+    this.done = new Clock();                  // all that was begun is complete
+    this.waits = [new Clock(), new Clock()];  // by direction, where pairs start separately
     this.results = [new Clock(), new Clock()];
   }
   finish(clock) {
@@ -41,7 +41,8 @@ class RankState {
     this.streams = rank.streams.map(() => new StreamState());
     this.events = new Float64Array(rank.numEvents);
     this.eventBy = new Int32Array(rank.numEvents).fill(NONE);
-    this.eventResults = separate ? Array.from({ length: rank.numEvents }, () => [new Clock(), new Clock()]) : [];
+    this.eventResults =
+        separate ? Array.from({length: rank.numEvents}, () => [new Clock(), new Clock()]) : [];
     this.activations = 0;
     this.pending = 0;
     const count = rank.commands.count;
@@ -67,8 +68,9 @@ class Simulator {
     // Whether results of a pair are there at different times.
     this.byDirection = costs.separate || costs.forwardDone !== null || costs.backwardDone !== null;
     this.states = program.rankPrograms.map((rank) => new RankState(rank, this.byDirection));
-    this.channels = program.channels.map(() => ({ free: new Clock(), standing: NONE, atSend: false }));
-    this.groups = program.groups.map(() => ({ standing: [], last: new Clock() }));
+    this.channels =
+        program.channels.map(() => ({free: new Clock(), standing: NONE, atSend: false}));
+    this.groups = program.groups.map(() => ({standing: [], last: new Clock()}));
     this.ready = [];
     this.makespan = 0;
     this.scratch = new Clock();
@@ -79,7 +81,7 @@ class Simulator {
       this.walk(rank);
       while (this.ready.length) this.walk(this.ready.pop());
     }
-    return { makespan: this.makespan, ranks: this.states };
+    return {makespan: this.makespan, ranks: this.states};
   }
 
   /** Walks a rank's list until it ends or the rank has to stand somewhere. */
@@ -114,7 +116,7 @@ class Simulator {
       case STEP:
         this.runStep(rank, state, stream, commands.stage[at]);
         return true;
-      default: // a group: its transfers run one after the other
+      default:  // a group: its transfers run one after the other
         return true;
     }
   }
@@ -152,8 +154,10 @@ class Simulator {
     state.busy += busy;
   }
 
-  /** Forwards of a pair take their memory before its backwards give any back. Further components of
-   * a stage belong to the op of the first. */
+  /**
+   * Forwards of a pair take their memory before its backwards give any back. Further components of
+   * a stage belong to the op of the first.
+   */
   count(state, commands, first, number) {
     for (let i = first; i < first + number; ++i) {
       if (commands.component[i] !== 0) continue;
@@ -190,8 +194,10 @@ class Simulator {
     const first = state.at + 1;
     const number = commands.arg[state.at];
     const time = this.tables.getPair(commands, first, number);
-    if (this.separate) this.runSeparately(rank, state, stream, commands, number, time);
-    else this.runJointly(rank, state, stream, number, time);
+    if (this.separate)
+      this.runSeparately(rank, state, stream, commands, number, time);
+    else
+      this.runJointly(rank, state, stream, number, time);
     this.count(state, commands, first, number);
     state.at += number;
   }
@@ -203,7 +209,8 @@ class Simulator {
     stream.results[ACTIVATIONS].time = start.time + Math.min(time, this.costs.forwardDone ?? time);
     stream.results[GRADIENTS].time = start.time + Math.min(time, this.costs.backwardDone ?? time);
     this.addCompute(state, start.time, start.time + time, time);
-    for (let i = at; i <= at + number; ++i) this.keep(rank, i, start.time, start.time + time, start);
+    for (let i = at; i <= at + number; ++i)
+      this.keep(rank, i, start.time, start.time + time, start);
   }
 
   /** Each member when its own inputs are there. */
@@ -228,7 +235,8 @@ class Simulator {
     end = Math.max(end, first.time + time);
     this.takeWaits(stream);
     this.finishAt(stream, end, rank, at);
-    for (const direction of [ACTIVATIONS, GRADIENTS]) stream.results[direction].copy(ends[direction]);
+    for (const direction of [ACTIVATIONS, GRADIENTS])
+      stream.results[direction].copy(ends[direction]);
     this.addCompute(state, first.time, end, time);
     this.keep(rank, at, first.time, end, first);
   }
@@ -260,8 +268,10 @@ class Simulator {
     if (!this.byDirection) return;
     const results = state.eventResults[event];
     const direction = this.getDirection(rank, at);
-    if (direction !== NONE) results[direction].copy(stream.done);
-    else for (const each of [ACTIVATIONS, GRADIENTS]) results[each].copy(stream.results[each]);
+    if (direction !== NONE)
+      results[direction].copy(stream.done);
+    else
+      for (const each of [ACTIVATIONS, GRADIENTS]) results[each].copy(stream.results[each]);
   }
 
   wait(rank, state, stream, event) {
@@ -307,7 +317,9 @@ class Simulator {
     const other = channel.standing;
     channel.standing = NONE;
     const link = this.tables.links[commands.arg[at]];
-    this.completeTransfer(isSend ? rank : other, isSend ? other : rank, channel, link, link.occupancies[commands.stage[at]]);
+    this.completeTransfer(
+        isSend ? rank : other, isSend ? other : rank, channel, link,
+        link.occupancies[commands.stage[at]]);
     ++this.states[other].at;
     this.ready.push(other);
     return true;
@@ -347,7 +359,7 @@ class Simulator {
       this.finishAt(this.getStream(member), end, member, at);
       this.keep(member, at, group.last.time, end, group.last);
     }
-    group.standing.pop(); // the last to come goes on by itself
+    group.standing.pop();  // the last to come goes on by itself
     for (const member of group.standing) {
       ++this.states[member].at;
       this.ready.push(member);
@@ -382,7 +394,7 @@ function summarize(run) {
 function findCriticalPath(program, run) {
   const path = [];
   for (let rank = 0; rank < run.ranks.length && !path.length; ++rank) {
-    const { op, count } = program.rankPrograms[rank].commands;
+    const {op, count} = program.rankPrograms[rank].commands;
     for (let i = 0; i < count && !path.length; ++i) {
       const takesTime = op[i] === LAUNCH || op[i] === PAIR || op[i] === STEP || op[i] === REDUCE;
       if (takesTime && run.ranks[rank].end[i] === run.makespan) path.push([rank, i]);
@@ -407,37 +419,4 @@ function getUnitTime(commands, times, at) {
     end = Math.max(end, times.end[i]);
   }
   return [start, end];
-}
-
-/** Steps of what a rank holds: times, activations, and slots by kind. Ends go before begins. */
-function measureMemory(program, run, rank) {
-  const { commands, lives } = program.rankPrograms[rank];
-  const times = run.ranks[rank];
-  const numKinds = program.slotKinds.length;
-  const changes = []; // time, step, kind
-  for (let i = 0; i < lives.count; ++i) {
-    changes.push([getUnitTime(commands, times, lives.begin[i])[0], 1, lives.kind[i]]);
-    changes.push([getUnitTime(commands, times, lives.end[i])[1], -1, lives.kind[i]]);
-  }
-  let pairEnd = 0;
-  let pair = [0, 0];
-  for (let i = 0; i < commands.count; ++i) {
-    if (commands.op[i] === PAIR) {
-      pair = getUnitTime(commands, times, i);
-      pairEnd = i + 1 + commands.arg[i];
-    }
-    const fn = commands.component[i] === 0 ? commands.fn[i] : NONE;
-    const [start, end] = i < pairEnd ? pair : [times.start[i], times.end[i]];
-    if (fn === FWD) changes.push([start, 1, numKinds]);
-    if (fn === BWD || fn === BWD_WEIGHT || (fn === FWD && !program.training)) changes.push([end, -1, numKinds]);
-  }
-  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  const steps = [];
-  const now = new Array(numKinds + 1).fill(0);
-  for (const [time, step, kind] of changes) {
-    now[kind] += step;
-    if (steps.length && steps[steps.length - 1].time === time) steps.pop();
-    steps.push({ time, activations: now[numKinds], slots: now.slice(0, numKinds) });
-  }
-  return steps;
 }

@@ -55,10 +55,10 @@ function readCommands(reader, streams) {
   const commands = {
     count,
     op: new Uint8Array(count),
-    fn: new Int8Array(count).fill(NONE), // of a launch
+    fn: new Int8Array(count).fill(NONE),  // of a launch
     component: new Uint16Array(count),
     stream: new Uint16Array(count),
-    arg: new Int32Array(count).fill(NONE), // channel, event, group, size of a pair
+    arg: new Int32Array(count).fill(NONE),  // channel, event, group, size of a pair
     stage: new Int32Array(count).fill(NONE),
     microbatch: new Int32Array(count).fill(NONE),
     place: new Uint32Array(count),
@@ -66,7 +66,7 @@ function readCommands(reader, streams) {
   const lasts = new Map();
   for (let i = 0; i < count; ++i) {
     const head = reader.number();
-    if (!lasts.has(head)) lasts.set(head, { stage: 0, microbatch: 0, number: 0, place: 0 });
+    if (!lasts.has(head)) lasts.set(head, {stage: 0, microbatch: 0, number: 0, place: 0});
     const last = lasts.get(head);
     const code = Math.floor(head / streams.length);
     commands.stream[i] = head % streams.length;
@@ -75,7 +75,8 @@ function readCommands(reader, streams) {
     if (code >= OPS.length) {
       commands.fn[i] = code - OPS.length;
       commands.component[i] = last.number = reader.after(last.number);
-    } else if (code !== STEP) commands.arg[i] = last.number = reader.after(last.number);
+    } else if (code !== STEP)
+      commands.arg[i] = last.number = reader.after(last.number);
     if (code >= OPS.length || code === SEND || code === RECV) {
       commands.stage[i] = last.stage = reader.after(last.stage);
       commands.microbatch[i] = last.microbatch = reader.after(last.microbatch);
@@ -91,7 +92,12 @@ function readCommands(reader, streams) {
 /** The values of slots: their kind, and the commands that write and last read them. */
 function readLives(reader) {
   const count = reader.number();
-  const lives = { count, kind: new Uint8Array(count), begin: new Uint32Array(count), end: new Uint32Array(count) };
+  const lives = {
+    count,
+    kind: new Uint8Array(count),
+    begin: new Uint32Array(count),
+    end: new Uint32Array(count)
+  };
   let begin = 0;
   for (let i = 0; i < count; ++i) {
     lives.kind[i] = reader.number();
@@ -104,20 +110,20 @@ function readLives(reader) {
 function readRank(reader) {
   const streams = [];
   for (let count = reader.number(); count > 0; --count)
-    streams.push({ kind: reader.number(), target: reader.number() });
+    streams.push({kind: reader.number(), target: reader.number()});
   const numEvents = reader.number();
   const commands = readCommands(reader, streams);
   const lives = readLives(reader);
   const phases = [];
   for (let count = reader.number(); count > 0; --count)
-    phases.push({ name: reader.number(), command: reader.number() });
-  return { streams, numEvents, commands, lives, phases };
+    phases.push({name: reader.number(), command: reader.number()});
+  return {streams, numEvents, commands, lives, phases};
 }
 
 /** The facts, and `places` and `rankPrograms` beside them. */
 async function readProgram(facts, text) {
   const reader = new Reader(await decodeBytes(text, facts.compressed));
   const places = readPlaces(reader, facts.files);
-  const rankPrograms = Array.from({ length: facts.ranks }, () => readRank(reader));
-  return { ...facts, places, rankPrograms };
+  const rankPrograms = Array.from({length: facts.ranks}, () => readRank(reader));
+  return {...facts, places, rankPrograms};
 }
