@@ -55,7 +55,7 @@ static void addSlots(const RankProgram &rank, const program::SharedInfo &shared,
   }
 }
 
-/// A forward adds a micro-batch where something takes it away again.
+/// Further components of a stage belong to the op of the first.
 static void addActivations(const RankProgram &rank, bool training,
                            const std::vector<CommandTime> &times, std::vector<Change> &changes) {
   uint32_t pairEnd = 0;
@@ -66,7 +66,7 @@ static void addActivations(const RankProgram &rank, bool training,
       pair = getUnitTime(rank, times, i);
       pairEnd = i + 1 + command.arg;
     }
-    if (command.op != CommandOp::Launch)
+    if (command.op != CommandOp::Launch || rank.launches[command.arg].component != 0)
       continue;
     const Function function = rank.launches[command.arg].function;
     const CommandTime time = i < pairEnd ? pair : times[i];

@@ -61,8 +61,8 @@ Result<std::string> printPage(const program::Program &program, const Prediction 
   const std::string title = escapeXml(
       fmt::format("{}: {} ranks, {} stages, {} micro-batches", prediction.schedule,
                   program.shared.numRanks, prediction.numStages, prediction.numMicrobatches));
-  const std::string script =
-      std::string(kPageProgramJs) + kPageCostsJs + kPageModelJs + kPageChartJs + kPageMainJs;
+  const std::string script = std::string(kPageProgramJs) + kPageCostsJs + kPageModelJs +
+                             kPageChartJs + kPageMemoryJs + kPageMainJs;
   return fill(kPageTemplate, {{"TITLE", title},
                               {"THEME", getName(theme)},
                               {"STYLE", kPageStyle},

@@ -33,7 +33,7 @@ def open_page(driver, tools, tmp_path):
         assert done.returncode == 0, done.stderr
         driver.get_log("browser")
         driver.get(page.as_uri())
-        for _ in range(200):
+        for _ in range(100):
             if driver.execute_script("return document.documentElement.dataset.ready"):
                 break
             driver.execute_async_script("setTimeout(arguments[0], 20)")
