@@ -51,14 +51,22 @@ class CostTables {
 
   /** A pair as a whole; its launches are `number` commands from `first` on. */
   getPair(commands, first, number) {
-    const members = Array.from({length: number}, (_, i) => first + i);
     if (this.pairs.size) {
-      const keys = members.map((i) => [commands.fn[i], commands.stage[i], commands.component[i]]);
-      keys.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]);
-      const given = this.pairs.get(keys.map((key) => getKey(...key)).join(";"));
+      const given = this.pairs.get(this.getMembers(commands, first, number));
       if (given !== undefined) return given;
     }
-    return this.costs.fused ?? members.reduce((sum, i) => sum + this.getLaunch(commands, i), 0);
+    if (this.costs.fused !== null) return this.costs.fused;
+    let sum = 0;
+    for (let i = first; i < first + number; ++i) sum += this.getLaunch(commands, i);
+    return sum;
+  }
+
+  /** Of a pair, in the order in which costs name them. */
+  getMembers({fn, stage, component}, first, number) {
+    const keys = Array.from({length: number}, (_, i) => first + i)
+                     .map((i) => [fn[i], stage[i], component[i]]);
+    keys.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]);
+    return keys.map((key) => getKey(...key)).join(";");
   }
 
   getNode(rank) {
