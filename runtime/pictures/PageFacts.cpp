@@ -51,14 +51,11 @@ static std::string printKey(const FunctionKey &key) {
   return fmt::format("[{},{},{}]", unsigned(key.function), key.stage, key.component);
 }
 
-/// Members in order, and their time.
+/// Members in order, and their time as a whole; null where it is the sum of the members' times.
 static std::string printPairs(const SimulationCosts &costs) {
-  std::string text;
-  for (const auto &[members, cost] : costs.pairs)
-    if (cost.time)
-      text +=
-          fmt::format("{}[{},{}]", text.empty() ? "" : ",", list(members, printKey), *cost.time);
-  return "[" + text + "]";
+  return list(costs.pairs, [](const auto &pair) {
+    return fmt::format("[{},{}]", list(pair.first, printKey), printTicks(pair.second.time));
+  });
 }
 
 static std::string printComponents(const SimulationCosts &costs) {

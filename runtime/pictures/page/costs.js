@@ -51,11 +51,9 @@ class CostTables {
 
   /** A pair as a whole; its launches are `number` commands from `first` on. */
   getPair(commands, first, number) {
-    if (this.pairs.size) {
-      const given = this.pairs.get(this.getMembers(commands, first, number));
-      if (given !== undefined) return given;
-    }
-    if (this.costs.fused !== null) return this.costs.fused;
+    const members = this.pairs.size ? this.getMembers(commands, first, number) : "";
+    const given = this.pairs.has(members) ? this.pairs.get(members) : this.costs.fused;
+    if (given !== null) return given;
     let sum = 0;
     for (let i = first; i < first + number; ++i) sum += this.getLaunch(commands, i);
     return sum;
