@@ -40,6 +40,9 @@ static bool isSame(const AlignedBuffer &a, const AlignedBuffer &b) {
   return a.size() == b.size() && (a.size() == 0 || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
+const TrainingOptions &Subject::getTraining() { return kTraining; }
+Model Subject::createModel() const { return makeModel(program.shared); }
+
 std::string Subject::compare(const TrainingResult &result) const {
   for (size_t i = 0; i != expected.losses.size(); ++i)
     if (result.losses[i] != expected.losses[i])

@@ -26,9 +26,14 @@ public:
   /// wrong. The program must have passed verifyShared and verifyRanges.
   std::string run(const program::Program &mutant, uint64_t shuffleSeed) const;
 
-private:
+  /// How another run of the program differs from what it should be; empty where it does not.
   std::string compare(const runtime::TrainingResult &result) const;
 
+  /// What `run` trains with.
+  static const runtime::TrainingOptions &getTraining();
+  runtime::Model createModel() const;
+
+private:
   std::unique_ptr<runtime::Model> model;
   std::unique_ptr<runtime::Optimizer> optimizer;
   runtime::TrainingResult expected;

@@ -149,7 +149,9 @@ Code memAlloc(DevicePointer *pointer, size_t bytes) {
   used += bytes;
   std::memset(memory, 0xff, bytes); // not a number, in every type
   *pointer = reinterpret_cast<DevicePointer>(memory);
-  call->allocations[*pointer] = {bytes, call.thread.gpu};
+  const bool isShort = bytes == call->options.missingOf;
+  call->allocations[*pointer] = {bytes - (isShort ? call->options.missingBytes : 0),
+                                 call.thread.gpu};
   return Code::Success;
 }
 

@@ -79,6 +79,9 @@ struct SoftGpuOptions {
   uint32_t asyncErrorAt = 0;
   /// The kernel of so much never ends; 0 is none.
   uint32_t hangAt = 0;
+  /// Allocations of `missingOf` bytes are so much smaller than was asked for; 0 is none.
+  size_t missingBytes = 0;
+  size_t missingOf = 0;
   /// Sends wait for their receives, whatever the seed.
   bool rendezvous = false;
 };

@@ -1,0 +1,47 @@
+//===- SoftRun.h - a program on GPUs made of software ---------------------------===//
+
+#ifndef DUALPIPE_TEST_SUPPORT_SOFTRUN_SOFTRUN_H
+#define DUALPIPE_TEST_SUPPORT_SOFTRUN_SOFTRUN_H
+
+#include "test/support/softgpu/SoftGpu.h"
+
+#include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/Session.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dualpipe::test {
+
+/// How ranks of a program reach each other.
+enum class SoftTransport {
+  Copies, ///< all on one GPU
+  Nccl,   ///< a GPU each, a communicator per channel
+  Folded, ///< a GPU each, one communicator for all channels
+};
+
+struct SoftRunOptions {
+  SoftGpuOptions gpu = {}; ///< `numGpus` is set by the transport
+  SoftTransport transport = SoftTransport::Copies;
+  runtime::TrainingOptions training = {.seed = 7, .numSteps = 2, .learningRate = 1};
+  double timeoutSeconds = 60;
+  /// So many bytes are missing at the end of every allocation of this size.
+  size_t missingBytes = 0;
+  size_t missingOf = 0;
+};
+
+/// What became of it.
+struct SoftRunResult {
+  std::string failure; ///< empty where the run succeeded
+  runtime::TrainingResult result;
+  std::vector<std::string> reports; ///< of the GPUs
+  uint64_t numRun = 0;              ///< operations of the GPUs
+};
+
+/// Trains the exact model with a program of which all ranks are there.
+SoftRunResult runOnSoftGpus(const program::Program &program, const SoftRunOptions &options);
+
+} // namespace dualpipe::test
+
+#endif // DUALPIPE_TEST_SUPPORT_SOFTRUN_SOFTRUN_H

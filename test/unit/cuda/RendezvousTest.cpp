@@ -1,0 +1,156 @@
+//===- RendezvousTest.cpp - how processes of a run find each other -----------------===//
+
+#include "dualpipe/Runtime/Rendezvous.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <future>
+#include <map>
+#include <netinet/in.h>
+#include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace dualpipe;
+using namespace dualpipe::runtime;
+using testing::HasSubstr;
+
+namespace {
+
+std::map<std::string, std::string> variables;
+const char *getVariable(const char *name) {
+  const auto found = variables.find(name);
+  return found == variables.end() ? nullptr : found->second.c_str();
+}
+
+void setAll() {
+  variables = {{"RANK", "3"},
+               {"WORLD_SIZE", "8"},
+               {"LOCAL_RANK", "1"},
+               {"MASTER_ADDR", "node7"},
+               {"MASTER_PORT", "29500"}};
+}
+
+std::string complain() { return readProcessPlace(getVariable).message(); }
+
+TEST(RendezvousTest, TheEnvironment) {
+  variables.clear();
+  Result<std::optional<ProcessPlace>> alone = readProcessPlace(getVariable);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_FALSE(*alone);
+  setAll();
+  Result<std::optional<ProcessPlace>> place = readProcessPlace(getVariable);
+  ASSERT_TRUE(place.ok()) << place.message();
+  EXPECT_EQ((*place)->rank, 3u);
+  EXPECT_EQ((*place)->worldSize, 8u);
+  EXPECT_EQ((*place)->localRank, 1u);
+  EXPECT_EQ((*place)->address, "node7");
+  EXPECT_EQ((*place)->port, 29500);
+  variables["DUALPIPE_PORT"] = "29501";
+  EXPECT_EQ((*readProcessPlace(getVariable))->port, 29501);
+}
+
+TEST(RendezvousTest, AnEnvironmentThatMakesNoSense) {
+  setAll();
+  variables.erase("LOCAL_RANK");
+  EXPECT_THAT(complain(), HasSubstr("LOCAL_RANK is not set: a run of several processes needs"));
+  setAll();
+  variables["MASTER_PORT"] = "99999";
+  EXPECT_EQ(complain(), "MASTER_PORT is '99999', expected a whole number from 0 to 65535");
+  setAll();
+  variables["RANK"] = "8";
+  EXPECT_EQ(complain(), "RANK is 8 and WORLD_SIZE is 8, expected a rank below it");
+  setAll();
+  variables.erase("MASTER_ADDR");
+  EXPECT_EQ(complain(), "MASTER_ADDR is not set: the name or address of the machine of rank 0");
+}
+
+/// A port that nobody listens at.
+uint16_t findPort() {
+  const int number = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(number, reinterpret_cast<sockaddr *>(&address), size), 0);
+  EXPECT_EQ(getsockname(number, reinterpret_cast<sockaddr *>(&address), &size), 0);
+  close(number);
+  return ntohs(address.sin_port);
+}
+
+using Payload = std::vector<uint8_t>;
+
+std::future<Result<Payload>> come(ProcessPlace place, uint64_t digest, Payload payload,
+                                  double timeout) {
+  return std::async(std::launch::async,
+                    [=] { return meetAtMaster(place, digest, payload, timeout); });
+}
+
+TEST(RendezvousTest, AllGetWhatRankZeroHas) {
+  const uint16_t port = findPort();
+  const Payload payload(100000, 42);
+  std::vector<std::future<Result<Payload>>> ranks;
+  for (const uint32_t rank : {3u, 1u, 0u, 2u}) // rank 0 need not be the first
+    ranks.push_back(come({rank, 4, 0, "localhost", port}, 7, rank == 0 ? payload : Payload(), 30));
+  for (std::future<Result<Payload>> &rank : ranks) {
+    const Result<Payload> got = rank.get();
+    ASSERT_TRUE(got.ok()) << got.message();
+    EXPECT_EQ(*got, payload);
+  }
+}
+
+TEST(RendezvousTest, AnotherProgramIsRefused) {
+  const uint16_t port = findPort();
+  auto master = come({0, 2, 0, "localhost", port}, 7, {}, 30);
+  const Result<Payload> other = meetAtMaster({1, 2, 0, "localhost", port}, 8, {}, 30);
+  EXPECT_EQ(other.message(), "rank 0 says: rank 1 runs another program than rank 0; give all ranks "
+                             "the same file");
+  EXPECT_THAT(master.get().message(), HasSubstr("rank 1 runs another program"));
+}
+
+TEST(RendezvousTest, RanksThatDoNotFit) {
+  const uint16_t port = findPort();
+  auto master = come({0, 3, 0, "localhost", port}, 7, {}, 30);
+  EXPECT_EQ(meetAtMaster({1, 4, 0, "localhost", port}, 7, {}, 30).message(),
+            "rank 0 says: rank 1 has WORLD_SIZE 4, rank 0 has 3");
+  EXPECT_FALSE(master.get().ok());
+
+  auto second = come({0, 3, 0, "localhost", port}, 7, {}, 30);
+  auto first = come({1, 3, 0, "localhost", port}, 7, {}, 30);
+  auto again = come({1, 3, 0, "localhost", port}, 7, {}, 30);
+  EXPECT_EQ(second.get().message(), "two processes came as rank 1");
+  EXPECT_FALSE(first.get().ok());
+  EXPECT_FALSE(again.get().ok());
+
+  auto third = come({0, 3, 0, "localhost", port}, 7, {}, 30);
+  EXPECT_EQ(meetAtMaster({5, 3, 0, "localhost", port}, 7, {}, 30).message(),
+            "rank 0 says: a process came as rank 5, expected 1 to 2");
+  EXPECT_FALSE(third.get().ok());
+}
+
+TEST(RendezvousTest, WhoIsMissing) {
+  const uint16_t port = findPort();
+  auto one = come({1, 4, 0, "localhost", port}, 7, {}, 3);
+  EXPECT_EQ(meetAtMaster({0, 4, 0, "localhost", port}, 7, {}, 1).message(),
+            fmt::format("after 1 s rank 0 still waits for ranks 2, 3 at port {}", port));
+  EXPECT_THAT(one.get().message(), HasSubstr("rank 1 has no answer from rank 0 at localhost:"));
+  EXPECT_THAT(meetAtMaster({1, 2, 0, "localhost", port}, 7, {}, 0.2).message(),
+              HasSubstr("rank 1 cannot reach rank 0 at localhost:"));
+}
+
+TEST(RendezvousTest, APortInUseAndAnUnknownName) {
+  const uint16_t port = findPort();
+  auto master = come({0, 2, 0, "localhost", port}, 7, {}, 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_THAT(meetAtMaster({0, 2, 0, "localhost", port}, 7, {}, 1).message(),
+              HasSubstr("set DUALPIPE_PORT to a free port on all ranks"));
+  EXPECT_FALSE(master.get().ok());
+  EXPECT_THAT(meetAtMaster({1, 2, 0, "no-such-machine.invalid", port}, 7, {}, 1).message(),
+              HasSubstr("cannot find the address of MASTER_ADDR 'no-such-machine.invalid'"));
+}
+
+} // namespace
