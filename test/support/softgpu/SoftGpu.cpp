@@ -39,7 +39,11 @@ struct ThreadEnd {
       state->report("a host thread ends and leaves a group open (ncclGroupStart without its "
                     "ncclGroupEnd)");
     ++state->changes;
+    const std::unique_ptr<HostThread> ended = std::move(found->second);
     state->threads.erase(found);
+    // Who started it joins it, and knows then what it knew.
+    if (const auto starter = state->threads.find(state->starter); starter != state->threads.end())
+      starter->second->clock.join(ended->clock);
   }
 };
 } // namespace
@@ -76,8 +80,13 @@ HostThread &SoftGpu::State::getThread() {
   thread_local ThreadEnd end;
   end.generation = generation;
   std::unique_ptr<HostThread> &thread = threads[std::this_thread::get_id()];
-  if (!thread)
-    thread = std::make_unique<HostThread>();
+  if (thread)
+    return *thread;
+  thread = std::make_unique<HostThread>();
+  if (threads.size() == 1)
+    starter = std::this_thread::get_id();
+  else if (const auto found = threads.find(starter); found != threads.end())
+    thread->clock = found->second->clock;
   return *thread;
 }
 

@@ -230,6 +230,9 @@ struct SoftGpu::State {
   std::map<std::string, std::shared_ptr<const SoftKernel>> kernels;
 
   std::map<std::thread::id, std::unique_ptr<softgpu::HostThread>> threads;
+  /// The first thread that called: it is taken to start the others, which begin with what it knows,
+  /// and to join them.
+  std::thread::id starter;
   uint64_t changes = 0; ///< calls that were not polls
   uint64_t numRun = 0;
   bool stuck = false;
