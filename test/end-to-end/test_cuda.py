@@ -152,5 +152,5 @@ def test_auto_takes_the_gpu(tools):
 
 def test_a_kernel_that_never_ends(tools):
     program = tools.compile("1f1b", 2, 4)
-    fails(tools.launch(program, "--backend=cuda", *SMALL, "--timeout=5", env=soft(hang=40)),
+    fails(tools.launch(program, "--backend=cuda", *SMALL, "--timeout=5", env=soft(hang=40, threads=2)),
           "CUDA_ERROR_LAUNCH_TIMEOUT", "of GPU 0")

@@ -117,6 +117,7 @@ Code ctxGetCurrent(Context *context) {
 Code ctxSetCurrent(Context context) {
   BEGIN_CALL(cuCtxSetCurrent, Change);
   call.thread.gpu = int(reinterpret_cast<intptr_t>(context)) - 1;
+  call.thread.hasUsedGpu |= context != nullptr;
   return Code::Success;
 }
 

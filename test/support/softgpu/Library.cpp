@@ -4,7 +4,7 @@
 // whole programs. In the environment
 //
 //   DUALPIPE_SOFTGPU         seed=3,gpus=2,driver=11080,nccl=21500,memory=BYTES,
-//                            hang=N,missing=cuMemAlloc,fail=cuMemAlloc:3:2
+//                            threads=N,hang=N,missing=cuMemAlloc,fail=cuMemAlloc:3:2
 //   DUALPIPE_SOFTGPU_REPORT  a file that gets what was found wrong, when the process
 //                            ends; the first line counts the operations that ran
 //
@@ -38,6 +38,7 @@ SoftFault parseFault(const std::string &text) {
 
 SoftGpuOptions parseOptions() {
   SoftGpuOptions options;
+  options.hostThreads = ~0u;
   const char *given = std::getenv("DUALPIPE_SOFTGPU");
   std::istringstream stream(given ? given : "");
   for (std::string item; std::getline(stream, item, ',');) {
@@ -54,6 +55,8 @@ SoftGpuOptions parseOptions() {
       options.driverVersion = int(number);
     else if (key == "nccl")
       options.ncclVersion = int(number);
+    else if (key == "threads")
+      options.hostThreads = uint32_t(number);
     else if (key == "hang")
       options.hangAt = uint32_t(number);
     else if (key == "fail")

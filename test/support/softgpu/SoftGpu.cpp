@@ -40,6 +40,8 @@ struct ThreadEnd {
                     "ncclGroupEnd)");
     ++state->changes;
     const std::unique_ptr<HostThread> ended = std::move(found->second);
+    if (ended->hasUsedGpu)
+      ++state->numEnded;
     state->threads.erase(found);
     // Who started it joins it, and knows then what it knew.
     if (const auto starter = state->threads.find(state->starter); starter != state->threads.end())

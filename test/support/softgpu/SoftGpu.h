@@ -82,6 +82,9 @@ struct SoftGpuOptions {
   /// Allocations of `missingOf` bytes are so much smaller than was asked for; 0 is none.
   size_t missingBytes = 0;
   size_t missingOf = 0;
+  /// So many host threads use the GPUs at once. A wait can never end only where all of them wait,
+  /// or have ended. More than there are: never.
+  uint32_t hostThreads = 1;
   /// Sends wait for their receives, whatever the seed.
   bool rendezvous = false;
 };

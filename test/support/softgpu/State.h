@@ -167,6 +167,7 @@ struct HostThread {
   const void *anchor = nullptr;
   uint32_t otherPolls = 0;
   uint64_t seenChanges = 0;
+  bool hasUsedGpu = false;
   int groupDepth = 0;
   std::vector<std::pair<SoftComm *, Part>> group;
 };
@@ -191,6 +192,7 @@ struct SoftGpu::State {
   // Threads, and whether anything may run.
   softgpu::HostThread &getThread();
   bool isQuiet() const;
+  bool isEveryThreadHere() const;
   void pollOnce(softgpu::HostThread &thread, const void *subject);
   void runSome(bool quiet);
 
@@ -233,7 +235,8 @@ struct SoftGpu::State {
   /// The first thread that called: it is taken to start the others, which begin with what it knows,
   /// and to join them.
   std::thread::id starter;
-  uint64_t changes = 0; ///< calls that were not polls
+  uint64_t changes = 0;  ///< calls that were not polls
+  uint32_t numEnded = 0; ///< threads that had used a GPU
   uint64_t numRun = 0;
   bool stuck = false;
 

@@ -20,6 +20,13 @@ bool SoftGpu::State::isQuiet() const {
   return true;
 }
 
+bool SoftGpu::State::isEveryThreadHere() const {
+  uint32_t here = numEnded;
+  for (const auto &[id, thread] : threads)
+    here += thread->gpu >= 0 ? 1 : 0;
+  return here >= options.hostThreads;
+}
+
 /// A thread looks whether something is done: the chance for the GPUs to go on.
 void SoftGpu::State::pollOnce(HostThread &thread, const void *subject) {
   if (thread.groupDepth != 0)
@@ -58,7 +65,7 @@ void SoftGpu::State::runSome(bool quiet) {
         chosen = stream.get();
     }
     if (!chosen) {
-      if (pending && quiet && !stuck)
+      if (pending && quiet && !stuck && isEveryThreadHere())
         reportStuck();
       return;
     }

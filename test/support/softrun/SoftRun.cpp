@@ -139,6 +139,7 @@ SoftRunResult runOnSoftGpus(const program::Program &program, const SoftRunOption
   SoftGpuOptions gpuOptions = options.gpu;
   gpuOptions.numGpus =
       options.transport == SoftTransport::Copies ? 1 : int(program.shared.numRanks);
+  gpuOptions.hostThreads = program.shared.numRanks;
   gpuOptions.missingBytes = options.missingBytes;
   gpuOptions.missingOf = options.missingOf;
   SoftGpu gpu(gpuOptions);
