@@ -151,8 +151,16 @@ static void swapInGroups(const Subject &subject, Planter &planter) {
   }
 }
 
-/// A transfer is issued after the next one of another channel of the rank: the order of two
-/// communicators, on one rank only.
+/// The rank at the other end of a transfer.
+static uint32_t findPeer(const program::Program &program, uint32_t rank, uint32_t command) {
+  const RankProgram &own = program.ranks[rank];
+  const Channel &channel =
+      program.shared.channels[own.transfers[own.commands[command].arg].channel];
+  return channel.source == rank ? channel.destination : channel.source;
+}
+
+/// A transfer is issued after the next one, which is with the same rank on another channel: the
+/// order of two communicators, on one of their ranks only.
 static void swapCommunicators(const Subject &subject, Planter &planter) {
   for (uint32_t rank = 0; rank != subject.program.ranks.size(); ++rank) {
     const std::vector<Command> &commands = subject.program.ranks[rank].commands;
@@ -161,7 +169,8 @@ static void swapCommunicators(const Subject &subject, Planter &planter) {
       const CommandOp op = commands[i].op;
       if (op != CommandOp::Send && op != CommandOp::Recv)
         continue;
-      if (last && commands[*last].stream != commands[i].stream) {
+      if (last && commands[*last].stream != commands[i].stream &&
+          findPeer(subject.program, rank, *last) == findPeer(subject.program, rank, i)) {
         program::Program broken = subject.program;
         RankProgram &changed = broken.ranks[rank];
         std::swap(changed.commands[*last], changed.commands[i]);

@@ -69,13 +69,14 @@ def test_the_stub_is_no_driver(tools, tmp_path):
 
 
 @pytest.mark.parametrize("options,text", [
-    ({"driver": 11080}, "the CUDA driver supports CUDA 11.8, expected 12.0 or later; update"),
-    ({"missing": "cuMemAlloc"}, "lacks the function cuMemAlloc, there since 3.2"),
+    ({"driver": 11080}, "the CUDA driver supports CUDA 11.8, expected 12.0 or later; update NVIDIA's driver"),
+    ({"missing": "cuMemAlloc"}, "lacks the function cuMemAlloc, there since 3.2"
+     ": the installation is damaged; reinstall NVIDIA's driver"),
     ({"gpus": 0}, "the CUDA driver finds no GPU (cuInit: CUDA_ERROR_NO_DEVICE)"),
     ({"fail": "cuInit:1:803"}, "the CUDA driver and the kernel module differ"),
     ({"fail": "cuInit:1:999"}, "the CUDA driver cannot start (cuInit: CUDA_ERROR_UNKNOWN, 999)"),
-    ({"fail": "cuDriverGetVersion:1:1"}, "the CUDA driver does not say its version"),
-    ({"fail": "cublasGetProperty:1:1"}, "cuBLAS does not say its version"),
+    ({"fail": "cuDriverGetVersion:1:1"}, "the CUDA driver does not say its version (cuDriverGetVersion); reinstall NVIDIA's driver"),
+    ({"fail": "cublasGetProperty:1:1"}, "cuBLAS does not say its version (cublasGetProperty); reinstall cuBLAS"),
     ({"memory": 100000}, "cuMemAlloc of"),
 ])
 def test_a_driver_that_cannot_be_used(tools, options, text):
@@ -87,7 +88,8 @@ def test_a_library_with_the_name_of_a_driver(tools, tmp_path):
     (tmp_path / "libcuda.so.1").symlink_to(BUILD / "faulty-nccl/old/libnccl.so.2")
     program = tools.compile("1f1b", 2, 4)
     fails(tools.launch(program, "--backend=cuda", env={"LD_LIBRARY_PATH": str(tmp_path)}),
-          "libcuda.so.1 lacks the function cuInit: the installation is incomplete")
+          "libcuda.so.1 lacks the function cuInit"
+          ": the installation is incomplete or another library has its name; reinstall it")
 
 
 @pytest.mark.parametrize("folder,text", [
@@ -97,6 +99,11 @@ def test_an_nccl_that_cannot_be_used(tools, folder, text):
     done = tools.launch("--devices", env={"LD_LIBRARY_PATH": str(BUILD / "faulty-nccl" / folder)})
     assert done.returncode == 0
     assert text in done.stdout
+
+
+def test_an_nccl_without_a_version(tools):
+    done = tools.launch("--devices", env=soft(fail="ncclGetVersion:1:3"))
+    assert "nccl: unusable: NCCL does not say its version (ncclGetVersion); reinstall NCCL" in done.stdout
 
 
 def test_devices_are_listed(tools):

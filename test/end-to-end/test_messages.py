@@ -10,8 +10,10 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs", "runtime/kernels",
-           "runtime/memory", "runtime/pictures", "runtime/profile", "runtime/sim"]
+SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs",
+           "runtime/device/cuda", "runtime/kernels", "runtime/memory", "runtime/pictures",
+           "runtime/profile", "runtime/sim", "runtime/transport", "runtime/transport/gpu",
+           "runtime/transport/nccl"]
 # How messages are made: each of these is followed by its arguments in brackets.
 MAKERS = ["error", "errorExpected", "report", "fail", "failure", "reportKind", "note", "missing"]
 LITERAL = r'"((?:[^"\\\n]|\\.)*)"'

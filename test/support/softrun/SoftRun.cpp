@@ -139,7 +139,9 @@ SoftRunResult runOnSoftGpus(const program::Program &program, const SoftRunOption
   SoftGpuOptions gpuOptions = options.gpu;
   gpuOptions.numGpus =
       options.transport == SoftTransport::Copies ? 1 : int(program.shared.numRanks);
-  gpuOptions.hostThreads = program.shared.numRanks;
+  gpuOptions.hostThreads = options.hostThreads ? options.hostThreads : program.shared.numRanks;
+  // Memory of another rank is out of reach, so there is nothing to order.
+  gpuOptions.ordersAcrossRanks = options.transport == SoftTransport::Copies;
   gpuOptions.missingBytes = options.missingBytes;
   gpuOptions.missingOf = options.missingOf;
   SoftGpu gpu(gpuOptions);

@@ -26,6 +26,8 @@ struct SoftRunOptions {
   SoftTransport transport = SoftTransport::Copies;
   runtime::TrainingOptions training = {.seed = 7, .numSteps = 2, .learningRate = 1};
   double timeoutSeconds = 60;
+  /// As in SoftGpuOptions; 0 is one per rank.
+  uint32_t hostThreads = 0;
   /// So many bytes are missing at the end of every allocation of this size.
   size_t missingBytes = 0;
   size_t missingOf = 0;

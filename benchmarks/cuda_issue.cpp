@@ -1,0 +1,166 @@
+//===- cuda_issue.cpp - host time per command of the cuda backend --------------===//
+//
+//   bench-cuda-issue PROGRAM.dpx
+//
+// The host thread of each rank issues steps of a model that does nothing, through
+// tables whose functions return at once: what is left is the runtime's own time,
+// beyond the calls. Between ranks stands NCCL, so no rank waits for another.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/Executor.h"
+#include "runtime/kernels/DeviceMath.h"
+#include "runtime/kernels/KernelModule.h"
+
+#include "dualpipe/Program/Reader.h"
+#include "dualpipe/Runtime/Cuda/CudaDevice.h"
+#include "dualpipe/Runtime/Cuda/NcclTransport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+using namespace dualpipe;
+using namespace dualpipe::runtime;
+using namespace dualpipe::runtime::cuda;
+
+namespace {
+
+/// Steps of one measurement, and measurements, of which the best counts.
+constexpr int kSteps = 200;
+constexpr int kRepeats = 15;
+
+/// A function that does nothing and succeeds.
+template <typename Pointer> struct Nothing;
+template <typename Value, typename... Arguments> struct Nothing<Value (*)(Arguments...)> {
+  static Value call(Arguments...) { return Value{}; }
+};
+
+template <typename Pointer> void fill(Pointer &member) { member = Nothing<Pointer>::call; }
+
+DriverApi makeDriver() {
+  DriverApi driver;
+#define DUALPIPE_DRIVER(member, name, since, parameters) fill(driver.member);
+#include "dualpipe/Runtime/Cuda/Driver.def"
+  return driver;
+}
+NcclApi makeNccl() {
+  NcclApi nccl;
+#define DUALPIPE_NCCL(member, name, since, result, parameters) fill(nccl.member);
+#include "dualpipe/Runtime/Cuda/Nccl.def"
+  return nccl;
+}
+CublasApi makeCublas() {
+  CublasApi cublas;
+#define DUALPIPE_CUBLAS(member, name, since, result, parameters) fill(cublas.member);
+#include "dualpipe/Runtime/Cuda/Cublas.def"
+  return cublas;
+}
+
+struct Failures : FailureSink {
+  void fail(Status status) override { fmt::print(stderr, "{}\n", status.message()); }
+};
+
+/// What measuring needs of the whole run.
+struct Bench {
+  const DriverApi driver = makeDriver();
+  const NcclApi nccl = makeNccl();
+  const CublasApi cublas = makeCublas();
+  Failures failures;
+};
+
+} // namespace
+
+/// Nanoseconds per command that one rank takes to issue a step.
+static Result<double> measure(Bench &bench, const program::SharedInfo &shared,
+                              const program::RankProgram &rank, const Model &model,
+                              const Optimizer &optimizer) {
+  Result<GpuContext> gpu = GpuContext::create(bench.driver, 0);
+  if (!gpu.ok())
+    return gpu.getStatus();
+  Result<std::unique_ptr<CudaDevice>> device = CudaDevice::create(rank, bench.failures, *gpu, {});
+  if (!device.ok())
+    return device.getStatus();
+  const unsigned char image[1] = {0};
+  Result<kernels::KernelModule> kernels = kernels::KernelModule::load(bench.driver, image);
+  if (!kernels.ok())
+    return kernels.getStatus();
+  Result<std::unique_ptr<kernels::DeviceMath>> math =
+      kernels::DeviceMath::create(bench.driver, bench.cublas, *kernels, **device, {});
+  if (!math.ok())
+    return math.getStatus();
+  const std::vector<UniqueId> ids(planCommunicators(shared, false).size());
+  Result<std::unique_ptr<NcclTransport>> transport = NcclTransport::create(
+      bench.nccl, shared, rank, model, **device, ids,
+      [](Stream, DLDataType, std::span<void *const>, int64_t) { return Status::success(); }, {});
+  if (!transport.ok())
+    return transport.getStatus();
+  std::vector<StageCopy> copies;
+  for (const auto &[owner, stage] : listCopies(shared)) {
+    if (owner != rank.rank)
+      continue;
+    Result<StageCopy> copy = StageCopy::create(model, owner, stage, shared.training, 0, **device);
+    if (!copy.ok())
+      return copy.getStatus();
+    copies.push_back(std::move(*copy));
+  }
+  Result<std::unique_ptr<Executor>> executor =
+      Executor::create({&shared, &rank, &model, &optimizer, device->get(), transport->get(),
+                        &bench.failures, copies, math->get()});
+  if (!executor.ok())
+    return executor.getStatus();
+  std::vector<double> losses(shared.numMicrobatches);
+  double best = 1e300;
+  for (int repeat = 0; repeat != kRepeats; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int step = 0; step != kSteps; ++step)
+      if (!(*executor)->issueStep({uint64_t(step), 0, 0.01}, losses.data()))
+        return Status::failure("a step could not be issued");
+    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+    best = std::min(best, time.count() / kSteps / double(rank.commands.size()));
+  }
+  return best;
+}
+
+static Status run(const char *path) {
+  Result<program::Program> program = program::readProgramFile(path);
+  if (!program.ok())
+    return program.getStatus();
+  ModelOptions options;
+  options.name = "noop";
+  options.numStages = program->shared.numStages;
+  options.numMicrobatches = program->shared.numMicrobatches;
+  options.device = kDLCUDA;
+  Result<Model> model = Model::create(options);
+  if (!model.ok())
+    return model.getStatus();
+  Result<std::unique_ptr<Optimizer>> optimizer = createOptimizer("sgd");
+  if (!optimizer.ok())
+    return optimizer.getStatus();
+  Bench bench;
+  double most = 0;
+  for (const program::RankProgram &rank : program->ranks) {
+    Result<double> nanoseconds = measure(bench, program->shared, rank, *model, **optimizer);
+    if (!nanoseconds.ok())
+      return nanoseconds.getStatus();
+    fmt::print("rank {:>3}: {:>6} commands, {:>6.0f} ns of the host per command\n", rank.rank,
+               rank.commands.size(), *nanoseconds);
+    most = std::max(most, *nanoseconds);
+  }
+  fmt::print("most: {:.0f} ns, allowed 1000\n", most);
+  return Status::success();
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: bench-cuda-issue PROGRAM.dpx\n");
+    return 1;
+  }
+  const Status status = run(argv[1]);
+  if (status.ok())
+    return 0;
+  fmt::print(stderr, "bench-cuda-issue: error: {}\n", status.message());
+  return 1;
+}
