@@ -26,7 +26,8 @@ public:
     std::unique_ptr<Transport> transport;
   };
   /// Each rank once, from one thread. What is given outlives the ends, and so does the backend.
-  /// `recorder` takes the times of commands; it may be null, and is where the backend cannot record.
+  /// `recorder` takes the times of commands; it may be null, and is where the backend cannot
+  /// record.
   virtual Result<Ends> connect(const program::RankProgram &rank, const Model &model,
                                FailureSink &failures, RankRecorder *recorder) = 0;
   /// Whether times of commands can be taken.

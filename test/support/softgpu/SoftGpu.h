@@ -85,8 +85,8 @@ struct SoftGpuOptions {
   /// So many host threads use the GPUs at once. A wait can never end only where all of them wait,
   /// or have ended. More than there are: never.
   uint32_t hostThreads = 1;
-  /// Whether what a rank has received comes after what its sender did before. Without it only what a
-  /// rank does itself gives an order, which is what P2 asks of a program.
+  /// Whether what a rank has received comes after what its sender did before. Without it only what
+  /// a rank does itself gives an order, which is what P2 asks of a program.
   bool ordersAcrossRanks = true;
   /// Sends wait for their receives, whatever the seed.
   bool rendezvous = false;

@@ -24,8 +24,9 @@ public:
   SoftBackend(SoftGpu &gpu, const program::SharedInfo &shared, const SoftRunOptions &options)
       : gpu(gpu), shared(shared), options(options), hub(shared) {}
 
-  Result<Ends> connect(const program::RankProgram &rank, const Model &model,
-                       FailureSink &failures) override;
+  Result<Ends> connect(const program::RankProgram &rank, const Model &model, FailureSink &failures,
+                       RankRecorder *recorder) override;
+  bool canRecord() const override { return false; }
 
 private:
   Result<std::unique_ptr<Transport>> connectByCopies(const program::RankProgram &rank,
@@ -83,7 +84,7 @@ Result<std::unique_ptr<Transport>> SoftBackend::connectByNccl(const program::Ran
 }
 
 Result<Backend::Ends> SoftBackend::connect(const program::RankProgram &rank, const Model &model,
-                                           FailureSink &failures) {
+                                           FailureSink &failures, RankRecorder *) {
   const bool copies = options.transport == SoftTransport::Copies;
   Result<GpuContext> context = GpuContext::create(gpu.getDriver(), copies ? 0 : int(rank.rank));
   if (!context.ok())
