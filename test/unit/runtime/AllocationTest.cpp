@@ -30,7 +30,7 @@ std::shared_ptr<const Model> makeModel(const Program &program) {
 class GrowingOptimizer : public Optimizer {
 public:
   uint32_t getStateFactor() const override { return next++; }
-  Status step(StageCopy &, const dp_step_state &) const override { return Status::success(); }
+  Status step(StageCopy &, const dp_call &) const override { return Status::success(); }
 
 private:
   mutable uint32_t next = 0;
