@@ -69,7 +69,8 @@ template <SoftTransport transport> std::string runOnSoftGpu(const Subject &subje
   options.training = Subject::getTraining();
   const SoftRunResult run = runOnSoftGpus(subject.program, options);
   if (!run.reports.empty())
-    return "reported: " + run.reports.front();
+    return "reported: " + run.reports.front() +
+           (run.failure.empty() ? "" : "; the run failed: " + run.failure);
   if (!run.failure.empty())
     return run.failure;
   return subject.compare(run.result);

@@ -269,8 +269,12 @@ Code streamQuery(Stream handle) {
   SoftStream *stream = get(handle);
   if (!isKnown(call.state, stream))
     return Code::InvalidHandle;
+  const bool isAwaited = call.thread.awaited == stream;
   call->pollOnce(call.thread, stream);
   if (stream->ops.empty()) {
+    if (isAwaited)
+      call->goOn(call.thread, stream);
+    call.thread.awaited = nullptr;
     call.thread.clock.join(stream->clock);
     return Code::Success;
   }

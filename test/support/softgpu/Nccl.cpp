@@ -101,6 +101,8 @@ Code commGetAsyncError(Communicator communicator, Code *status) {
   // Only who waits for other ranks waits: else the host goes on after a look or two.
   if (!isReady(*comm))
     call->pollOnce(call.thread, comm);
+  else
+    call->goOn(call.thread, comm);
   if (comm->error != Code::Success)
     *status = comm->error;
   else if (comm->clique->refused)

@@ -165,6 +165,7 @@ struct HostThread {
   /// over many streams is one look.
   uint32_t polls = 0;
   const void *anchor = nullptr;
+  const void *awaited = nullptr; ///< what was not done at the last look
   uint32_t otherPolls = 0;
   uint64_t seenChanges = 0;
   bool hasUsedGpu = false;
@@ -194,6 +195,7 @@ struct SoftGpu::State {
   bool isQuiet() const;
   bool isEveryThreadHere() const;
   void pollOnce(softgpu::HostThread &thread, const void *subject);
+  void goOn(softgpu::HostThread &thread, const void *subject);
   void runSome(bool quiet);
 
   // Streams.

@@ -32,11 +32,12 @@ void SoftGpu::State::pollOnce(HostThread &thread, const void *subject) {
   if (thread.groupDepth != 0)
     report("a host thread waits inside a group (ncclGroupStart without its ncclGroupEnd): nothing "
            "of the group can begin");
-  if (thread.seenChanges != changes) {
+  if (thread.seenChanges != changes || !thread.anchor) {
     thread.seenChanges = changes;
     thread.polls = thread.otherPolls = 0;
     thread.anchor = subject;
   }
+  thread.awaited = subject;
   if (subject == thread.anchor)
     ++thread.polls;
   else if (++thread.otherPolls == kForgottenAfter) { // nobody looks there any more
@@ -48,9 +49,18 @@ void SoftGpu::State::pollOnce(HostThread &thread, const void *subject) {
     runSome(quiet);
 }
 
+/// What a thread has waited for is done: it is about to issue more.
+void SoftGpu::State::goOn(HostThread &thread, const void *subject) {
+  if (thread.awaited != subject)
+    return;
+  thread.awaited = thread.anchor = nullptr;
+  thread.polls = 0;
+}
+
 /// Priorities are drawn anew before one pick in `picksPerDraw`: 1 is an even choice among all, a
 /// large number lets some streams run far ahead of others.
 void SoftGpu::State::runSome(bool quiet) {
+  bool anyRun = false;
   for (size_t picks = 1 + dice.below(quiet ? 256 : 8); picks != 0; --picks) {
     if (dice.below(picksPerDraw) == 0)
       for (const std::unique_ptr<SoftStream> &stream : streams)
@@ -65,11 +75,13 @@ void SoftGpu::State::runSome(bool quiet) {
         chosen = stream.get();
     }
     if (!chosen) {
-      if (pending && quiet && !stuck && isEveryThreadHere())
+      if (pending && quiet && !stuck && !anyRun && isEveryThreadHere())
         reportStuck();
       return;
     }
     runFront(*chosen);
+    anyRun = true;
+    ++changes; // somebody may wait for this: all must look again
   }
 }
 
