@@ -77,7 +77,7 @@ TEST(RunTest, AFailedCallStopsTheRunAndSaysWhich) {
               HasSubstr("cuMemcpyDtoDAsync failed: CUDA_ERROR_ILLEGAL_ADDRESS"));
   EXPECT_THAT(fail(SoftTransport::Nccl, {.faults = {{"cuEventRecord", 5, 719}}}),
               AllOf(HasSubstr("issuing command "), HasSubstr("CUDA_ERROR_LAUNCH_FAILED")));
-  EXPECT_THAT(fail(SoftTransport::Nccl, {.faults = {{"cuStreamQuery", 60, 719}}}),
+  EXPECT_THAT(fail(SoftTransport::Nccl, {.faults = {{"cuStreamQuery", 12, 719}}}),
               HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
   EXPECT_THAT(fail(SoftTransport::Copies, {.faults = {{"cuLaunchKernel", 8, 701}}}),
               HasSubstr("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"));
@@ -95,7 +95,7 @@ TEST(RunTest, AFailedCallStopsTheRunAndSaysWhich) {
 }
 
 TEST(RunTest, SettingUpFails) {
-  EXPECT_THAT(fail(SoftTransport::Copies, {.memoryBytes = 4000}),
+  EXPECT_THAT(fail(SoftTransport::Copies, {.memoryBytes = 400}),
               AllOf(HasSubstr("cuMemAlloc of "), HasSubstr("on GPU 0, which has "),
                     HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
   EXPECT_THAT(fail(SoftTransport::Copies, {.faults = {{"cuStreamCreateWithPriority", 2, 2}}}),
