@@ -40,6 +40,7 @@ struct CudaDevice::State {
   DriverStatus findPending(uint32_t &stream);
   void advancePositions();
   bool report(Status status);
+  bool reportStream(DriverStatus status, uint32_t stream);
 
   const program::RankProgram &rank;
   FailureSink &failures;
@@ -314,16 +315,20 @@ void CudaDevice::State::advancePositions() {
   }
 }
 
+/// The error of a stream; CUDA may say it once only.
+bool CudaDevice::State::reportStream(DriverStatus status, uint32_t stream) {
+  return report(check(driver, status,
+                      fmt::format("rank {}: stream {} ({}) of GPU {}", rank.rank, stream,
+                                  program::getName(rank.streams[stream].kind), gpu.getOrdinal())));
+}
+
 bool CudaDevice::poll() {
   if (isAborted())
     return false;
   uint32_t stream = 0;
   const DriverStatus status = state->findPending(stream);
   if (status != DriverStatus::Success && status != DriverStatus::NotReady)
-    return state->report(check(
-        state->driver, status,
-        fmt::format("rank {}: stream {} ({}) of GPU {}", state->rank.rank, stream,
-                    program::getName(state->rank.streams[stream].kind), state->gpu.getOrdinal())));
+    return state->reportStream(status, stream);
   if (state->pollErrors)
     if (Status failed = state->pollErrors(state->pollContext); !failed.ok())
       return state->report(std::move(failed));
@@ -337,14 +342,16 @@ bool CudaDevice::synchronize() {
     const DriverStatus status = state->findPending(stream);
     if (status == DriverStatus::Success)
       break;
-    // Every stream at times: an error does not wait for the one that is looked at.
-    if (status != DriverStatus::NotReady || looks % kSpins == kSpins - 1 || looks > kSpins) {
-      if (!poll())
-        return false;
-      std::this_thread::sleep_for(kPause);
-    } else if (isAborted()) {
+    if (status != DriverStatus::NotReady)
+      return state->reportStream(status, stream);
+    if (isAborted())
       return false;
-    }
+    if (looks < kSpins)
+      continue;
+    // Every stream and every communicator: an error does not wait for the one that is looked at.
+    if (!poll())
+      return false;
+    std::this_thread::sleep_for(kPause);
   }
   for (std::atomic<uint32_t> &position : state->positions)
     position.store(kNone, std::memory_order_relaxed);

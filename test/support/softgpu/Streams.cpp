@@ -11,11 +11,14 @@ using namespace softgpu;
 /// Looks elsewhere after which a thread will not come back to its first stream.
 static constexpr uint32_t kForgottenAfter = 1000;
 
-/// Whether every thread that uses a GPU has looked twice since anything was issued. (A thread that
-/// was woken by another host thread may have looked once since, just before it noticed.)
+/// Looks after which a thread is taken to wait. A thread may look at one stream twice and then go
+/// on: once among all of its streams, and again to see that nothing is left.
+static constexpr uint32_t kLooks = 3;
+
+/// Whether every thread that uses a GPU has looked so often since anything was issued or has run.
 bool SoftGpu::State::isQuiet() const {
   for (const auto &[id, thread] : threads)
-    if (thread->gpu >= 0 && (thread->seenChanges != changes || thread->polls < 2))
+    if (thread->gpu >= 0 && (thread->seenChanges != changes || thread->polls < kLooks))
       return false;
   return true;
 }
