@@ -15,6 +15,7 @@
 #include "dualpipe/Program/Reader.h"
 #include "dualpipe/Runtime/Cuda/CudaDevice.h"
 #include "dualpipe/Runtime/Cuda/NcclTransport.h"
+#include "dualpipe/Runtime/RankMemory.h"
 #include "dualpipe/Runtime/Reference.h"
 
 #include <fmt/format.h>
