@@ -185,6 +185,7 @@ TEST(Report, Json) {
   "peak_activations": [2, 1],
   "weight_queue": [0, 0],
   "sends": [4, 4],
+  "memory": null,
   "critical_path": {"fwd": {"commands": 5, "time": 5}, "bwd": {"commands": 5, "time": 10}, "bwd_input": {"commands": 0, "time": 0}, "bwd_weight": {"commands": 0, "time": 0}, "fused": {"commands": 0, "time": 0}, "transfer": {"commands": 2, "time": 0}, "reduce": {"commands": 0, "time": 0}, "step": {"commands": 0, "time": 0}},
   "longest_waits": [
     {"time": 2, "begin": 2, "rank": 0, "op": "bwd", "stage": 0, "microbatch": 0, "cause": "peer", "peer": 1, "place": "examples/1f1b.pipe:27:52"},
