@@ -36,4 +36,12 @@ Result<std::span<const unsigned char>> getKernelImage() {
 #endif
 }
 
+const char *getKernelTargets() {
+#ifdef DUALPIPE_KERNEL_TARGETS
+  return DUALPIPE_KERNEL_TARGETS;
+#else
+  return "";
+#endif
+}
+
 } // namespace dualpipe::kernels

@@ -13,6 +13,9 @@ namespace dualpipe::kernels {
 /// to do.
 Result<std::span<const unsigned char>> getKernelImage();
 
+/// What it holds: "sm_80, sm_90 and PTX". Empty where there is none.
+const char *getKernelTargets();
+
 } // namespace dualpipe::kernels
 
 #endif // DUALPIPE_RUNTIME_KERNELS_KERNELIMAGE_H

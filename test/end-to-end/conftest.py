@@ -49,6 +49,16 @@ def tools(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def kernels(tools):
+    """What runs stage functions on a GPU, which only nvcc builds."""
+    lines = tools.launch("--devices").stdout.splitlines()
+    line, = (line for line in lines if line.startswith("kernels: "))
+    if line.startswith("kernels: unusable"):
+        pytest.skip(line)
+    return line
+
+
+@pytest.fixture(scope="session")
 def plugin(tmp_path_factory):
     """The plug-in example, built outside the tree."""
     folder = tmp_path_factory.mktemp("plugin")

@@ -113,6 +113,7 @@ def test_devices_are_listed(tools):
     assert "  GPU 1: GPU made of software, 4.0 GiB, compute capability 9.0, 1 multi" in done.stdout
     assert "nccl: 2.28.9\n" in done.stdout
     assert "cublas: 13.1.0\n" in done.stdout
+    assert "\nkernels: " in done.stdout
 
 
 @pytest.mark.parametrize("option", ["--jitter=1", "--shuffle=1"])
@@ -135,6 +136,7 @@ def run(tools, tmp_path, program, *arguments, **options):
     return done
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("gpus", [1, 8])
 @pytest.mark.parametrize("schedule,ranks,microbatches", [
     ("1f1b", 2, 4), ("dualpipe", 4, 8), ("dualpipev", 2, 4), ("interleaved", 2, 4)])
@@ -145,11 +147,13 @@ def test_a_run_agrees_with_its_replay(tools, tmp_path, schedule, ranks, microbat
     assert "check passed: losses, gradients and weights agree bit for bit" in done.stdout
 
 
+@pytest.mark.usefixtures("kernels")
 def test_a_model_without_work(tools, tmp_path):
     program = tools.compile("1f1b", 4, 8)
     run(tools, tmp_path, program, "--model=noop", "--check")
 
 
+@pytest.mark.usefixtures("kernels")
 def test_auto_takes_the_gpu(tools):
     program = tools.compile("1f1b", 2, 4)
     done = tools.launch(program, *SMALL, env=soft())
@@ -157,6 +161,7 @@ def test_auto_takes_the_gpu(tools):
     assert "on cuda (GPU made of software)" in done.stdout
 
 
+@pytest.mark.usefixtures("kernels")
 def test_a_kernel_that_never_ends(tools):
     program = tools.compile("1f1b", 2, 4)
     fails(tools.launch(program, "--backend=cuda", *SMALL, "--timeout=5", env=soft(hang=40, threads=2)),

@@ -9,6 +9,8 @@ import pytest
 from conftest import BIN, EXAMPLES
 from test_library import ELSEWHERE, SIZES
 
+pytestmark = pytest.mark.usefixtures("kernels")
+
 SOFT = BIN.parent / "softcuda"
 SMALL = ["--set", "hidden=8", "--set", "seq=3", "--set", "batch=2"]
 ALL_SIZES = {**SIZES, "1f1b": [(4, 2), (3, 5), (4, 12)], "dualpipe": [(2, 4), (4, 10), (6, 12)],

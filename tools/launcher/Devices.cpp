@@ -2,6 +2,8 @@
 
 #include "Devices.h"
 
+#include "runtime/kernels/KernelImage.h"
+
 #include "dualpipe/Runtime/Cuda/Api.h"
 
 #include <fmt/format.h>
@@ -49,10 +51,16 @@ static std::string describeCublas() {
                      : describeUnusable("cublas", cublas.message());
 }
 
+static std::string describeKernels() {
+  const auto image = kernels::getKernelImage();
+  return image.ok() ? fmt::format("kernels: {}\n", kernels::getKernelTargets())
+                    : describeUnusable("kernels", image.message());
+}
+
 std::string describeDevices() {
   return fmt::format("cpu: {} hardware threads\n",
                      std::max(1u, std::thread::hardware_concurrency())) +
-         describeCuda() + describeNccl() + describeCublas();
+         describeCuda() + describeNccl() + describeCublas() + describeKernels();
 }
 
 } // namespace dualpipe::launcher
