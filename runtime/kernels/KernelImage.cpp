@@ -31,8 +31,8 @@ Result<std::span<const unsigned char>> getKernelImage() {
   return std::span<const unsigned char>(dualpipe_kernel_image_begin, dualpipe_kernel_image_end);
 #else
   return Status::failure(
-      "this build has no GPU kernels: nvcc was not found when it was configured; "
-      "install the CUDA toolkit or set -DDUALPIPE_NVCC=PATH, and build again");
+      "this build has no GPU kernels: no nvcc of CUDA 12.0 or later was found when it was "
+      "configured; install the CUDA toolkit or set -DDUALPIPE_NVCC=PATH, and build again");
 #endif
 }
 

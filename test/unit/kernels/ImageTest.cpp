@@ -86,10 +86,11 @@ TEST(KernelImage, HasEveryKernelForEveryArchitecture) {
 TEST(KernelImage, SaysWhyItIsMissing) {
   auto image = getKernelImage();
   ASSERT_FALSE(image.ok());
-  EXPECT_THAT(image.message(),
-              testing::StartsWith(
-                  "this build has no GPU kernels: nvcc was not found when it was configured; "
-                  "install the CUDA toolkit or set -DDUALPIPE_NVCC=PATH, and build again"));
+  EXPECT_THAT(
+      image.message(),
+      testing::StartsWith(
+          "this build has no GPU kernels: no nvcc of CUDA 12.0 or later was found when it "
+          "was configured; install the CUDA toolkit or set -DDUALPIPE_NVCC=PATH, and build again"));
   GTEST_LOG_(INFO) << "no nvcc: the kernels were not compiled for a GPU";
 }
 
