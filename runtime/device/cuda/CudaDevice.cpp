@@ -89,9 +89,8 @@ Status CudaDevice::State::createStreams() {
 Status CudaDevice::State::createEvents() {
   for (uint32_t i = 0; i != rank.numEvents; ++i) {
     Event event = nullptr;
-    if (Status status =
-            check(driver, driver.eventCreate(&event, options.timing ? 0 : kEventDisableTiming),
-                  fmt::format("cuEventCreate for rank {}", rank.rank));
+    if (Status status = check(driver, driver.eventCreate(&event, kEventDisableTiming),
+                              fmt::format("cuEventCreate for rank {}", rank.rank));
         !status.ok())
       return status;
     events.push_back(event);
@@ -164,12 +163,11 @@ Result<void *> CudaDevice::allocate(size_t bytes) {
   const DriverStatus allocated = driver.memAlloc(&pointer, bytes);
   if (allocated != DriverStatus::Success) {
     size_t free = 0, total = 0;
-    if (driver.memGetInfo(&free, &total) != DriverStatus::Success)
-      free = total = 0;
-    return check(
-        driver, allocated,
-        fmt::format("cuMemAlloc of {} bytes for rank {} on GPU {}, which has {} of {} free,", bytes,
-                    state->rank.rank, state->gpu.getOrdinal(), free, total));
+    const bool known = driver.memGetInfo(&free, &total) == DriverStatus::Success;
+    return check(driver, allocated,
+                 fmt::format("cuMemAlloc of {} bytes for rank {} on GPU {}{}", bytes,
+                             state->rank.rank, state->gpu.getOrdinal(),
+                             known ? fmt::format(", which has {} of {} free,", free, total) : ""));
   }
   state->memory.push_back(pointer);
   const Stream stream = state->streams.back();

@@ -36,10 +36,10 @@ ContextScope::ContextScope(const GpuContext &gpu) : driver(gpu.getDriver()) {
     status = check(driver, driver.ctxSetCurrent(gpu.get()), "cuCtxSetCurrent");
 }
 
-Result<OwnedEvent> OwnedEvent::create(const DriverApi &driver, bool timing) {
+Result<OwnedEvent> OwnedEvent::create(const DriverApi &driver) {
   Event event = nullptr;
-  if (Status status = check(driver, driver.eventCreate(&event, timing ? 0 : kEventDisableTiming),
-                            "cuEventCreate");
+  if (Status status =
+          check(driver, driver.eventCreate(&event, kEventDisableTiming), "cuEventCreate");
       !status.ok())
     return status;
   return OwnedEvent(driver, event);

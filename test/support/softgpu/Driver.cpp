@@ -27,7 +27,6 @@ using Code = DriverStatus;
 // Handles are addresses of our own things; contexts are numbers of GPUs, plus one.
 SoftStream *get(Stream stream) { return reinterpret_cast<SoftStream *>(stream); }
 SoftEvent *get(Event event) { return reinterpret_cast<SoftEvent *>(event); }
-SoftGraph *get(Graph graph) { return reinterpret_cast<SoftGraph *>(graph); }
 const SoftKernel *get(Function function) { return reinterpret_cast<const SoftKernel *>(function); }
 
 bool isKnown(const SoftGpu::State &state, const SoftStream *stream) {
@@ -310,7 +309,6 @@ Code eventRecord(Event handle, Stream streamHandle) {
   op.record = std::make_shared<Record>();
   event.last = op.record;
   call->issue(call.thread, *stream, std::move(op));
-  event.captured = stream->capture ? stream->last.front() : nullptr;
   return Code::Success;
 }
 
@@ -422,12 +420,9 @@ Code graphExecDestroy(GraphExec) {
   BEGIN_CALL_IN_CONTEXT(cuGraphExecDestroy, Change);
   return Code::InvalidHandle;
 }
-Code graphDestroy(Graph graph) {
+Code graphDestroy(Graph) {
   BEGIN_CALL_IN_CONTEXT(cuGraphDestroy, Change);
-  if (call->graphs.erase(get(graph)) == 0)
-    return Code::InvalidHandle;
-  delete get(graph);
-  return Code::Success;
+  return Code::InvalidHandle;
 }
 
 } // namespace

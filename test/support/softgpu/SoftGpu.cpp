@@ -72,8 +72,6 @@ SoftGpu::State::~State() {
     delete event;
   for (SoftComm *comm : comms)
     delete comm;
-  for (SoftGraph *graph : graphs)
-    delete graph;
   for (const auto &[begin, allocation] : allocations)
     std::free(reinterpret_cast<void *>(begin));
 }

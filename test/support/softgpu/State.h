@@ -48,8 +48,6 @@ struct Record {
 struct SoftEvent {
   std::shared_ptr<Record> last; ///< in host order
   bool timing = false;
-  /// While a stream is captured: the node that the event stands for.
-  std::shared_ptr<struct CaptureNode> captured;
 };
 
 enum class PartKind { Send, Recv, AllGather, AllReduce };
@@ -128,26 +126,12 @@ struct Op {
   bool hangs = false;
 };
 
-/// A node of a graph while it is captured and afterwards.
-struct CaptureNode {
-  Op op;
-  std::vector<std::shared_ptr<CaptureNode>> before;
-};
-
-/// A graph: its nodes in the order of their issue.
-struct SoftGraph {
-  std::vector<std::shared_ptr<CaptureNode>> nodes;
-};
-
 struct SoftStream {
   uint32_t number;
   int gpu;
   std::deque<Op> ops;
   Clock clock;
   uint64_t priority = 0;
-  std::shared_ptr<SoftGraph> capture;             ///< null unless captured
-  SoftStream *origin = nullptr;                   ///< of the capture
-  std::vector<std::shared_ptr<CaptureNode>> last; ///< what the next captured node comes after
 };
 
 struct Allocation {
@@ -247,7 +231,6 @@ struct SoftGpu::State {
   std::set<softgpu::SoftComm *> comms;
   std::map<std::string, std::shared_ptr<softgpu::Clique>> cliques; ///< by unique id
   std::map<std::string, std::unique_ptr<std::string>> functionNames;
-  std::set<softgpu::SoftGraph *> graphs;
   std::map<uint64_t, softgpu::Allocation> allocations; ///< by begin
   std::vector<size_t> usedBytes;                       ///< by GPU
   softgpu::Shadow shadow;

@@ -164,14 +164,6 @@ void SoftGpu::State::runFront(SoftStream &stream) {
 }
 
 void SoftGpu::State::issue(HostThread &thread, SoftStream &stream, Op op) {
-  if (stream.capture) {
-    auto node = std::make_shared<CaptureNode>();
-    node->op = std::move(op);
-    node->before = std::move(stream.last);
-    stream.last = {node};
-    stream.capture->nodes.push_back(std::move(node));
-    return;
-  }
   op.host = thread.clock;
   stream.ops.push_back(std::move(op));
   if (!lazy)

@@ -60,8 +60,6 @@ private:
 struct CudaDeviceOptions {
   /// How long a copy outside of a step may take. Steps are watched by the session.
   double timeoutSeconds = 120;
-  /// Events keep the time of their record: for profiles; costs time on the GPU.
-  bool timing = false;
 };
 
 class CudaDevice : public Device {
@@ -113,7 +111,7 @@ private:
 /// Owns an event without a time. Move-only.
 class OwnedEvent {
 public:
-  static Result<OwnedEvent> create(const DriverApi &driver, bool timing = false);
+  static Result<OwnedEvent> create(const DriverApi &driver);
   OwnedEvent(OwnedEvent &&other) noexcept : driver(other.driver), event(other.event) {
     other.event = nullptr;
   }
