@@ -94,9 +94,11 @@ static Result<double> measure(Bench &bench, const program::SharedInfo &shared,
   if (!math.ok())
     return math.getStatus();
   const std::vector<UniqueId> ids(planCommunicators(shared, false).size());
-  Result<std::unique_ptr<NcclTransport>> transport = NcclTransport::create(
-      bench.nccl, shared, rank, model, **device, ids,
-      [](Stream, DLDataType, std::span<void *const>, int64_t) { return Status::success(); }, {});
+  Result<std::unique_ptr<NcclTransport>> transport =
+      NcclTransport::create(bench.nccl, shared, rank, model, **device, ids,
+                            [](Stream, dualpipe::kernels::Element, std::span<void *const>,
+                               int64_t) { return Status::success(); },
+                            {});
   if (!transport.ok())
     return transport.getStatus();
   std::vector<StageCopy> copies;

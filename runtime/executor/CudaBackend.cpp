@@ -163,15 +163,6 @@ static std::vector<Stream> listComputeStreams(const program::RankProgram &rank,
   return streams;
 }
 
-static Result<kernels::Element> getElement(DLDataType type) {
-  if (type.code == kDLFloat && type.lanes == 1 && type.bits == 32)
-    return kernels::Element::F32;
-  if (type.code == kDLFloat && type.lanes == 1 && type.bits == 64)
-    return kernels::Element::F64;
-  return Status::failure(
-      fmt::format("cannot sum gradients of type {}; use float32 or float64", describeType(type)));
-}
-
 Result<std::unique_ptr<Transport>>
 CudaBackend::State::connect(const program::RankProgram &rank, const Model &model,
                             CudaDevice &device, const std::shared_ptr<DeviceMath> &math) {
@@ -186,11 +177,8 @@ CudaBackend::State::connect(const program::RankProgram &rank, const Model &model
     };
     return hub.connect(rank, device, sum);
   }
-  const auto sum = [math](Stream stream, DLDataType type, std::span<void *const> members,
-                          int64_t count) {
-    Result<kernels::Element> element = getElement(type);
-    return element.ok() ? math->sumMembers(stream, *element, members, count) : element.getStatus();
-  };
+  const auto sum = [math](Stream stream, kernels::Element type, std::span<void *const> members,
+                          int64_t count) { return math->sumMembers(stream, type, members, count); };
   Result<std::unique_ptr<NcclTransport>> made =
       NcclTransport::create(*apis.nccl, shared, rank, model, device, ids, sum, options.nccl);
   if (!made.ok())

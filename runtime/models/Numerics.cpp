@@ -104,6 +104,10 @@ std::string describeType(DLDataType type) {
   return type.lanes == 1 ? text : fmt::format("{}x{}", text, type.lanes);
 }
 
+Result<kernels::Element> getGradientType(const StageCopy &copy, uint32_t index) {
+  return getElement("sum the gradients of", copy, index);
+}
+
 Status sumGradients(std::span<StageCopy *const> copies) {
   if (copies.size() < 2)
     return Status::success();
@@ -127,7 +131,7 @@ Status sumGradients(std::span<StageCopy *const> copies, const dp_call &call) {
   std::vector<void *> members(copies.size());
   for (uint32_t index = 0; index < copies[0]->getNumParams(); ++index) {
     const DLTensor &first = copies[0]->getGrad(index);
-    Result<kernels::Element> type = getElement("sum the gradients of", *copies[0], index);
+    Result<kernels::Element> type = getGradientType(*copies[0], index);
     if (!type.ok())
       return type.getStatus();
     for (size_t i = 0; i < copies.size(); ++i)

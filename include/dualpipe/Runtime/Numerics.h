@@ -16,6 +16,10 @@
 #include <span>
 #include <string>
 
+namespace dualpipe::kernels {
+enum class Element; // runtime/kernels/Element.h
+}
+
 namespace dualpipe::runtime {
 
 /// Bytes of one element; 0 for types whose elements are not whole bytes.
@@ -25,6 +29,9 @@ int64_t getNumElements(const DLTensor &tensor);
 size_t getNumBytes(const DLTensor &tensor);
 /// "float32", "int8", ...
 std::string describeType(DLDataType type);
+
+/// The type of a gradient that a device sums: float32 and float64. Fails with parameter and stage.
+Result<kernels::Element> getGradientType(const StageCopy &copy, uint32_t index);
 
 /// The sum over all members of a reduction: every gradient becomes copies[0] + copies[1] + ...,
 /// added in that order element by element; all copies end with the same bits. The caller gives the

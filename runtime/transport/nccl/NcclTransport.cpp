@@ -2,7 +2,9 @@
 
 #include "dualpipe/Runtime/Cuda/NcclTransport.h"
 
+#include "dualpipe/Program/Verify.h"
 #include "dualpipe/Runtime/Numerics.h"
+#include "runtime/kernels/Element.h"
 #include "runtime/transport/ChannelSequences.h"
 #include "runtime/transport/nccl/NcclGroup.h"
 #include "runtime/transport/nccl/OwnedCommunicator.h"
@@ -18,9 +20,6 @@ namespace dualpipe::runtime::cuda {
 using program::kNone;
 
 namespace {
-
-/// Beyond it groups have been seen to hang.
-constexpr size_t kMaxGroup = 256;
 
 /// This rank's end of a channel.
 struct ChannelEnd {
@@ -50,6 +49,7 @@ struct NcclTransport::State {
   Status beginCall(OwnedCommunicator &communicator);
   Status finishCall(OwnedCommunicator &communicator, NcclStatus status, const char *name);
   Status sumTwo(Stream stream, ReduceEnd &end, StageCopy &copy);
+  Status sumGroup(Stream stream, ReduceEnd &end, StageCopy &copy, uint32_t first, uint32_t last);
   Status sumMany(Stream stream, ReduceEnd &end, StageCopy &copy);
   static Status findErrors(void *context);
 
@@ -60,7 +60,6 @@ struct NcclTransport::State {
   std::vector<std::unique_ptr<OwnedCommunicator>> communicators;
   std::map<uint32_t, ChannelEnd> channels;
   std::map<uint32_t, ReduceEnd> reductions;
-  size_t scratchBytes = 0;
   /// A group of the program that is being issued, and what it uses.
   std::optional<NcclGroup> group;
   std::vector<OwnedCommunicator *> used;
@@ -138,7 +137,6 @@ Status NcclTransport::State::allocateScratch(const program::RankProgram &rank, c
     if (!scratch.ok())
       return scratch.getStatus();
     end.scratch = *scratch;
-    scratchBytes += end.memberBytes * end.numMembers;
   }
   return Status::success();
 }
@@ -172,8 +170,6 @@ NcclTransport::~NcclTransport() {
   state->communicators.clear();
 }
 
-size_t NcclTransport::getScratchBytes() const { return state->scratchBytes; }
-
 //===--- Errors ---------------------------------------------------------------===//
 
 Status NcclTransport::State::findErrors(void *context) {
@@ -192,11 +188,11 @@ Status NcclTransport::State::settle(OwnedCommunicator &communicator) {
 
 /// A call on a communicator that is in progress would fail.
 Status NcclTransport::State::beginCall(OwnedCommunicator &communicator) {
-  if (numCalls == kMaxGroup)
+  if (numCalls == program::kDefaultGroupLimit)
     return Status::failure(
         fmt::format("a group of more than {} transfers, of which NCCL has been seen to hang; "
                     "compile with smaller groups",
-                    kMaxGroup));
+                    program::kDefaultGroupLimit));
   numCalls += group ? 1 : 0;
   return settle(communicator);
 }
@@ -266,37 +262,50 @@ Status NcclTransport::recv(uint32_t stream, uint32_t, uint32_t channel, void *da
                            "ncclRecv");
 }
 
-/// A full switch over what gradients can be, with what NCCL calls it.
-static Result<NcclType> getNcclType(DLDataType type) {
-  const bool plain = type.lanes == 1;
-  if (plain && type.code == kDLFloat && type.bits == 32)
+/// What NCCL calls it.
+static NcclType getNcclType(kernels::Element type) {
+  switch (type) {
+  case kernels::Element::F32:
     return NcclType::Float32;
-  if (plain && type.code == kDLFloat && type.bits == 64)
+  case kernels::Element::F64:
     return NcclType::Float64;
-  if (plain && type.code == kDLBfloat && type.bits == 16)
+  case kernels::Element::BF16:
     return NcclType::Bfloat16;
-  return Status::failure(
-      fmt::format("NCCL cannot sum gradients of type {} here; use float32, float64 or bfloat16",
-                  describeType(type)));
+  }
+  return NcclType::Float32; // all are above
 }
 
-/// a + b is b + a to the last bit.
-Status NcclTransport::State::sumTwo(Stream stream, ReduceEnd &end, StageCopy &copy) {
+/// The gradients of the parameters from `first` to before `last`, in one group of NCCL.
+Status NcclTransport::State::sumGroup(Stream stream, ReduceEnd &end, StageCopy &copy,
+                                      uint32_t first, uint32_t last) {
   NcclGroup calls(nccl);
   if (Status status = calls.getStatus(); !status.ok())
     return status;
-  for (uint32_t i = 0; i != copy.getNumParams(); ++i) {
+  for (uint32_t i = first; i != last; ++i) {
     const DLTensor &gradient = copy.getGrad(i);
-    Result<NcclType> type = getNcclType(gradient.dtype);
+    Result<kernels::Element> type = getGradientType(copy, i);
     if (!type.ok())
       return type.getStatus();
     const NcclStatus status =
-        nccl.allReduce(gradient.data, gradient.data, size_t(getNumElements(gradient)), *type,
-                       NcclReduction::Sum, end.communicator->get(), stream);
+        nccl.allReduce(gradient.data, gradient.data, size_t(getNumElements(gradient)),
+                       getNcclType(*type), NcclReduction::Sum, end.communicator->get(), stream);
     if (status != NcclStatus::Success && status != NcclStatus::InProgress)
       return check(nccl, status, "ncclAllReduce", end.communicator->get());
   }
   return calls.end();
+}
+
+/// a + b is b + a to the last bit. In groups, each within what NCCL takes.
+Status NcclTransport::State::sumTwo(Stream stream, ReduceEnd &end, StageCopy &copy) {
+  for (uint32_t first = 0; first < copy.getNumParams();) {
+    const uint32_t last = std::min(copy.getNumParams(), first + program::kDefaultGroupLimit);
+    if (Status status = sumGroup(stream, end, copy, first, last); !status.ok())
+      return status;
+    if (Status status = settle(*end.communicator); !status.ok())
+      return status;
+    first = last;
+  }
+  return Status::success();
 }
 
 /// NCCL adds three and more in an order of its own: gather, and add in ours.
@@ -315,11 +324,13 @@ Status NcclTransport::State::sumMany(Stream stream, ReduceEnd &end, StageCopy &c
   std::vector<void *> members(end.numMembers);
   for (uint32_t i = 0; i != copy.getNumParams(); ++i) {
     DLTensor &gradient = copy.getGrad(i);
+    Result<kernels::Element> type = getGradientType(copy, i);
+    if (!type.ok())
+      return type.getStatus();
     const size_t offset = size_t(static_cast<std::byte *>(gradient.data) - first);
     for (uint32_t member = 0; member != end.numMembers; ++member)
       members[member] = gathered + member * bytes + offset;
-    if (Status summed = sum(stream, gradient.dtype, members, getNumElements(gradient));
-        !summed.ok())
+    if (Status summed = sum(stream, *type, members, getNumElements(gradient)); !summed.ok())
       return summed;
     if (Status copied =
             check(device.getDriver(),
@@ -343,9 +354,7 @@ Status NcclTransport::reduce(uint32_t stream, uint32_t, uint32_t group, StageCop
   const Stream native = state->device.getStream(stream);
   if (end.numMembers > 2)
     return state->sumMany(native, end, copy);
-  if (Status status = state->sumTwo(native, end, copy); !status.ok())
-    return status;
-  return state->settle(*end.communicator);
+  return state->sumTwo(native, end, copy);
 }
 
 } // namespace dualpipe::runtime::cuda

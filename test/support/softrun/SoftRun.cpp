@@ -72,8 +72,8 @@ Result<std::unique_ptr<Transport>> SoftBackend::connectByNccl(const program::Ran
       return made.getStatus();
     ids = std::move(*made);
   }
-  const auto sum = [&kernels](Stream stream, DLDataType, std::span<void *const> members,
-                              int64_t count) {
+  const auto sum = [&kernels](Stream stream, dualpipe::kernels::Element,
+                              std::span<void *const> members, int64_t count) {
     return launchSum(kernels, stream, members, members.first(1), count);
   };
   Result<std::unique_ptr<NcclTransport>> made =

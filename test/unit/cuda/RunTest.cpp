@@ -98,6 +98,9 @@ TEST(RunTest, SettingUpFails) {
   EXPECT_THAT(fail(SoftTransport::Copies, {.memoryBytes = 400}),
               AllOf(HasSubstr("cuMemAlloc of "), HasSubstr("on GPU 0, which has "),
                     HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
+  EXPECT_THAT(
+      fail(SoftTransport::Copies, {.memoryBytes = 400, .faults = {{"cuMemGetInfo", 1, 999}}}),
+      AllOf(HasSubstr("on GPU 0 failed: CUDA_ERROR_OUT_OF_MEMORY"), Not(HasSubstr("free"))));
   EXPECT_THAT(fail(SoftTransport::Copies, {.faults = {{"cuStreamCreateWithPriority", 2, 2}}}),
               HasSubstr("cuStreamCreateWithPriority for rank 0 failed"));
   EXPECT_THAT(fail(SoftTransport::Copies, {.faults = {{"cuEventCreate", 1, 2}}}),
@@ -311,7 +314,50 @@ TEST(RunTest, GradientsThatNcclCannotSum) {
   ASSERT_TRUE(copy.ok());
   const ContextScope scope(*two.contexts[0]);
   EXPECT_EQ(one->reduce(two.streams[0], 5, 0, *copy).message(),
-            "NCCL cannot sum gradients of type int64 here; use float32, float64 or bfloat16");
+            "cannot sum the gradients of parameter 0 of stage 0: expected float32 or float64, got "
+            "int64");
+}
+
+/// A stage of more tensors than a group of NCCL may have: the software device would report it.
+TEST(RunTest, GradientsOfMoreTensorsThanAGroupTakes) {
+  dp_model_api api = getSoftExactModel();
+  api.num_params = [](const dp_model *, uint32_t) -> uint32_t { return 600; };
+  api.param = [](const dp_model *, uint32_t, uint32_t, dp_tensor_spec *out) {
+    *out = {{kDLFloat, 64, 1}, 1, 1, {1}};
+    return DP_OK;
+  };
+  Two two(false, api);
+  std::unique_ptr<NcclTransport> ends[2];
+  for (size_t rank = 0; rank != 2; ++rank)
+    ends[rank] = std::move(*two.connectNccl(rank));
+  double sums[2] = {0, 0};
+  std::vector<StageCopy> copies;
+  for (size_t rank = 0; rank != 2; ++rank) {
+    const ContextScope scope(*two.contexts[rank]);
+    copies.push_back(
+        std::move(*StageCopy::create(*two.model, uint32_t(rank), 0, true, 0, *two.devices[rank])));
+    const double value = 3.0 + double(rank);
+    for (const uint32_t i : {0u, 256u, 599u})
+      ASSERT_TRUE(
+          two.devices[rank]->upload(copies[rank].getGrad(i).data, &value, sizeof value).ok());
+  }
+  for (size_t rank = 0; rank != 2; ++rank) {
+    const ContextScope scope(*two.contexts[rank]);
+    const Status status = ends[rank]->reduce(two.streams[rank], 5, 0, copies[rank]);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  for (const uint32_t i : {0u, 256u, 599u})
+    for (size_t rank = 0; rank != 2; ++rank) {
+      const ContextScope scope(*two.contexts[rank]);
+      const auto stream = two.devices[rank]->getStream(two.streams[rank]);
+      while (two.gpu.getDriver().streamQuery(stream) == DriverStatus::NotReady) {
+      }
+      EXPECT_TRUE(two.devices[rank]
+                      ->download(&sums[rank], copies[rank].getGrad(i).data, sizeof sums[rank])
+                      .ok());
+      EXPECT_EQ(sums[rank], 7.0) << "parameter " << i << " of rank " << rank;
+    }
+  EXPECT_THAT(two.gpu.getReports(), IsEmpty());
 }
 
 TEST(RunTest, IdsForOtherCommunicators) {

@@ -15,6 +15,7 @@
 #include "dualpipe/Runtime/Cuda/Api.h"
 #include "dualpipe/Runtime/Cuda/CudaDevice.h"
 #include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Runtime/Numerics.h"
 #include "dualpipe/Runtime/Transport.h"
 
 #include <functional>
@@ -44,7 +45,7 @@ struct NcclOptions {
 };
 
 /// Puts members[0] = members[0] + members[1] + ... on a stream, added in that order.
-using SumMembersFunction = std::function<Status(Stream stream, DLDataType type,
+using SumMembersFunction = std::function<Status(Stream stream, kernels::Element type,
                                                 std::span<void *const> members, int64_t count)>;
 
 class NcclTransport : public Transport {
@@ -66,9 +67,6 @@ public:
   Status startGroup() override;
   Status endGroup() override;
   void abort() override;
-
-  /// Bytes that reductions of three and more members gather in.
-  size_t getScratchBytes() const;
 
 private:
   struct State;
