@@ -29,10 +29,7 @@ Result<CudaApis> loadCudaApis() {
     return gpus.getStatus();
   if (Result<std::span<const unsigned char>> image = kernels::getKernelImage(); !image.ok())
     return image.getStatus();
-  CudaApis apis{*driver, *cublas, {}};
-  if (Result<NcclApi> nccl = loadNccl(); nccl.ok())
-    apis.nccl = *nccl;
-  return apis;
+  return CudaApis{*driver, *cublas, loadNccl()};
 }
 
 namespace {
@@ -112,6 +109,7 @@ struct CudaBackend::State {
   std::vector<LoadedGpu> gpus; ///< by rank with NCCL, else one
   std::vector<UniqueId> ids;   ///< of NCCL's communicators
   std::string name;
+  std::string note;
   GpuHub hub;
   CheckRoom room;
 };
@@ -119,6 +117,39 @@ struct CudaBackend::State {
 CudaBackend::CudaBackend(std::unique_ptr<State> state) : state(std::move(state)) {}
 CudaBackend::~CudaBackend() = default;
 const std::string &CudaBackend::getName() const { return state->name; }
+const std::string &CudaBackend::getNote() const { return state->note; }
+
+namespace {
+
+/// How ranks are spread over GPUs.
+struct Spread {
+  bool usesNccl = false; ///< a GPU for each
+  std::string note;
+};
+
+} // namespace
+
+static Result<Spread> spreadRanks(const CudaApis &apis, size_t numGpus,
+                                  const program::SharedInfo &shared,
+                                  const CudaBackendOptions &options) {
+  const bool enough = numGpus >= shared.numRanks;
+  if (options.nccl.fold && !enough)
+    return Status::failure(
+        fmt::format("--fold-channels folds what NCCL does between GPUs, expected a GPU for each "
+                    "of {} ranks, got {}; leave it out, and all ranks run on one GPU",
+                    shared.numRanks, numGpus));
+  if (!enough || planCommunicators(shared, options.nccl.fold).empty())
+    return Spread{};
+  if (apis.nccl.ok())
+    return Spread{true, ""};
+  const std::string reason =
+      fmt::format("each of {} ranks could have a GPU, but NCCL between them cannot be used: {}",
+                  shared.numRanks, apis.nccl.message());
+  if (!options.sharesGpuWithoutNccl || options.nccl.fold)
+    return Status::failure(fmt::format(
+        "{}; or let all ranks share a GPU with CUDA_VISIBLE_DEVICES={}", reason, options.gpu));
+  return Spread{false, fmt::format("all ranks run on one GPU: {}", reason)};
+}
 
 Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaApis &apis,
                                                          const program::SharedInfo &shared,
@@ -133,8 +164,12 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaApis &apis,
   if (!image.ok())
     return image.getStatus();
   auto state = std::make_unique<State>(apis, shared, options);
+  Result<Spread> spread = spreadRanks(apis, gpus->size(), shared, options);
+  if (!spread.ok())
+    return spread.getStatus();
+  state->note = spread->note;
+  const bool several = spread->usesNccl;
   const size_t numCommunicators = planCommunicators(shared, options.nccl.fold).size();
-  const bool several = apis.nccl && numCommunicators != 0 && gpus->size() >= shared.numRanks;
   if (several) {
     Result<std::vector<UniqueId>> ids = makeUniqueIds(*apis.nccl, numCommunicators);
     if (!ids.ok())

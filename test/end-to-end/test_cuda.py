@@ -77,11 +77,17 @@ def test_the_stub_is_no_driver(tools, tmp_path):
     ({"fail": "cuInit:1:999"}, "the CUDA driver cannot start (cuInit: CUDA_ERROR_UNKNOWN, 999)"),
     ({"fail": "cuDriverGetVersion:1:1"}, "the CUDA driver does not say its version (cuDriverGetVersion); reinstall NVIDIA's driver"),
     ({"fail": "cublasGetProperty:1:1"}, "cuBLAS does not say its version (cublasGetProperty); reinstall cuBLAS"),
-    ({"memory": 100000}, "cuMemAlloc of"),
 ])
 def test_a_driver_that_cannot_be_used(tools, options, text):
     program = tools.compile("1f1b", 2, 4)
     fails(tools.launch(program, "--backend=cuda", *SMALL, env=soft(**options)), text)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_gpu_that_is_too_small(tools):
+    program = tools.compile("1f1b", 2, 4)
+    fails(tools.launch(program, "--backend=cuda", *SMALL, env=soft(memory=100000)),
+          "cuMemAlloc of ", "on GPU 0, which has ", " of 100000 free, failed: CUDA_ERROR_OUT_OF_MEMORY")
 
 
 def test_a_library_with_the_name_of_a_driver(tools, tmp_path):
@@ -99,6 +105,63 @@ def test_an_nccl_that_cannot_be_used(tools, folder, text):
     done = tools.launch("--devices", env={"LD_LIBRARY_PATH": str(BUILD / "faulty-nccl" / folder)})
     assert done.returncode == 0
     assert text in done.stdout
+
+
+def with_nccl(folder, **options):
+    """GPUs made of software, with an NCCL that cannot be used."""
+    env = soft(**options)
+    return {**env, "LD_LIBRARY_PATH": f"{BUILD / 'faulty-nccl' / folder}:{env['LD_LIBRARY_PATH']}"}
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("folder,reason", [
+    ("old", "NCCL is version 2.15.1, expected 2.18.0 or later; update NCCL"),
+    ("incomplete", "libnccl.so.2 lacks the function ncclGetErrorString")])
+def test_a_gpu_per_rank_needs_nccl(tools, folder, reason):
+    """Who asks for GPUs is told; who leaves the choice gets one GPU, and is told."""
+    program = tools.compile("1f1b", 2, 4)
+    text = f"each of 2 ranks could have a GPU, but NCCL between them cannot be used: {reason}"
+    fails(tools.launch(program, "--backend=cuda", *SMALL, env=with_nccl(folder, gpus=2)), text,
+          "; or let all ranks share a GPU with CUDA_VISIBLE_DEVICES=0")
+    for backend in [[], ["--backend=auto"]]:
+        done = tools.launch(program, *backend, *SMALL, "--check", env=with_nccl(folder, gpus=2))
+        assert done.returncode == 0, done.stderr
+        assert "on cuda (GPU made of software)" in done.stdout
+        assert f"launcher: note: all ranks run on one GPU: {text}" in done.stderr
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("ranks,gpus", [(1, 2), (2, 1)])
+def test_no_nccl_where_none_is_needed(tools, ranks, gpus):
+    program = tools.compile("1f1b", ranks, 4)
+    done = tools.launch(program, "--backend=cuda", *SMALL, "--check", env=with_nccl("old", gpus=gpus))
+    assert done.returncode == 0, done.stderr
+    assert "on cuda (GPU made of software)" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.usefixtures("kernels")
+def test_folded_channels_need_a_gpu_per_rank(tools):
+    program = tools.compile("1f1b", 4, 4)
+    text = ("--fold-channels folds what NCCL does between GPUs, expected a GPU for each of 4 ranks, "
+            "got 3; leave it out, and all ranks run on one GPU")
+    fails(tools.launch(program, "--backend=cuda", "--fold-channels", *SMALL, env=soft(gpus=3)), text)
+    done = tools.launch(program, "--backend=auto", "--fold-channels", *SMALL, env=soft(gpus=3))
+    assert done.returncode == 0, done.stderr
+    assert f"launcher: note: running on the CPU: {text}" in done.stderr
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("backend", [[], ["--backend=auto"]])
+@pytest.mark.parametrize("option", ["--trace", "--profile", "--explain"])
+def test_auto_records_on_the_cpu(tools, tmp_path, option, backend):
+    program = tools.compile("1f1b", 2, 4)
+    arguments = ["--steps=2", option, *([] if option == "--explain" else [tmp_path / "times"])]
+    done = tools.launch(program, *backend, *SMALL, *arguments, env=soft())
+    assert done.returncode == 0, done.stderr
+    assert "launcher: note: running on the CPU: times are recorded only there" in done.stderr
+    fails(tools.launch(program, "--backend=cuda", *SMALL, *arguments, env=soft()),
+          f"{option} does not apply with --backend=cuda")
 
 
 def test_an_nccl_without_a_version(tools):

@@ -135,7 +135,7 @@ static Result<Parts> loadParts(const Options &options, program::Program program)
   if (!optimizer.ok())
     return optimizer.getStatus();
   parts.optimizer = std::move(*optimizer);
-  if (options.backendGiven && !parts.backend.note.empty())
+  if ((options.backendGiven || parts.backend.noteIsNews) && !parts.backend.note.empty())
     fmt::print(stderr, "launcher: note: {}\n", parts.backend.note);
   return parts;
 }

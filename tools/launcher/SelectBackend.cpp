@@ -2,6 +2,8 @@
 
 #include "SelectBackend.h"
 
+#include "Measure.h"
+
 namespace dualpipe::launcher {
 
 using namespace runtime::cuda;
@@ -17,18 +19,33 @@ static Result<SelectedBackend> selectCuda(const Options &options,
   backendOptions.device.timeoutSeconds = options.timeoutSeconds;
   backendOptions.nccl.timeoutSeconds = options.timeoutSeconds;
   backendOptions.nccl.fold = options.foldChannels;
+  backendOptions.sharesGpuWithoutNccl = options.backend == "auto";
   Result<std::unique_ptr<CudaBackend>> backend =
       CudaBackend::create(*selected.apis, shared, backendOptions);
   if (!backend.ok())
     return backend.getStatus();
   selected.cuda = std::move(*backend);
+  selected.note = selected.cuda->getNote();
+  selected.noteIsNews = !selected.note.empty();
   return selected;
+}
+
+static SelectedBackend selectForRecording() {
+  const Result<CudaApis> apis = loadCudaApis();
+  SelectedBackend cpu;
+  cpu.noteIsNews = apis.ok();
+  cpu.note = "running on the CPU: " +
+             (apis.ok() ? "times are recorded only there (--trace, --profile, --explain)"
+                        : apis.message());
+  return cpu;
 }
 
 Result<SelectedBackend> selectBackend(const Options &options, const program::SharedInfo &shared) {
   const bool forCpu = options.backend == "cpu" || options.jitterSeed || options.shuffleSeed;
   if (forCpu)
     return SelectedBackend();
+  if (options.backend == "auto" && getNumRecordedSteps(options) != 0)
+    return selectForRecording();
   Result<SelectedBackend> cuda = selectCuda(options, shared);
   if (cuda.ok() || options.backend == "cuda")
     return cuda;

@@ -19,13 +19,15 @@ struct SelectedBackend {
   std::shared_ptr<runtime::cuda::CudaBackend> cuda; ///< null: on the CPU
   /// Why `auto` is not what it could be; empty otherwise.
   std::string note;
+  /// Said to those who left the choice, too: there is a GPU, and it is used less than it could be.
+  bool noteIsNews = false;
 
   DLDeviceType getDevice() const { return cuda ? kDLCUDA : kDLCPU; }
   std::string getName() const { return cuda ? cuda->getName() : "cpu"; }
 };
 
-/// Fails where `cuda` is asked for and cannot be had; `auto` goes on with the CPU then. `shared`
-/// outlives what is returned.
+/// Fails where `cuda` is asked for and cannot be had; `auto` goes on with the CPU then, and where
+/// times are to be recorded. `shared` outlives what is returned.
 Result<SelectedBackend> selectBackend(const Options &options, const program::SharedInfo &shared);
 
 } // namespace dualpipe::launcher

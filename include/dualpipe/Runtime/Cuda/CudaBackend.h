@@ -16,7 +16,6 @@
 #include "dualpipe/Runtime/Reference.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace dualpipe::runtime::cuda {
@@ -25,15 +24,17 @@ namespace dualpipe::runtime::cuda {
 struct CudaApis {
   DriverApi driver;
   CublasApi cublas;
-  std::optional<NcclApi> nccl; ///< where it can be used
+  Result<NcclApi> nccl; ///< or why it cannot be used
 };
 
 /// Opens driver, cuBLAS and NCCL, and looks for a GPU and kernels. Fails with what is missing but
-/// for NCCL, without which all ranks run on one GPU.
+/// for NCCL, which not every program needs.
 Result<CudaApis> loadCudaApis();
 
 struct CudaBackendOptions {
   int gpu = 0; ///< the ordinal, where all ranks run on one
+  /// Where there is a GPU per rank and NCCL cannot be used, all ranks run on one; else that fails.
+  bool sharesGpuWithoutNccl = false;
   CudaDeviceOptions device;
   NcclOptions nccl;
 };
@@ -51,6 +52,8 @@ public:
   bool canRecord() const override { return false; }
   /// "cuda (NVIDIA H200)", "cuda (8 x NVIDIA H200, 16 communicators)".
   const std::string &getName() const;
+  /// Why ranks share a GPU although there is one for each; empty otherwise.
+  const std::string &getNote() const;
 
   /// A place on the GPU for `--check`, on the calling thread and in use until the backend goes.
   Result<CheckPlace> makeCheckPlace();
