@@ -1,5 +1,6 @@
 //===- ProfileCosts.cpp - predicting with a profile -------------------------===//
 
+#include "dualpipe/Runtime/CostFile.h"
 #include "dualpipe/Runtime/Profile.h"
 
 #include "Names.h"
@@ -161,16 +162,20 @@ Result<SimulationCosts> getCosts(const Profile &profile, const program::Program 
 // On the command line
 //===----------------------------------------------------------------------===//
 
-Result<CostOption> CostOption::parse(std::string_view text) {
-  CostOption option;
+std::string getCostFile(std::string_view text) {
   const std::string_view first = text.substr(0, text.find(','));
   const bool isFile = first.ends_with(".json") && first.find('=') == first.npos;
-  if (isFile) {
-    Result<Profile> profile = readProfileFile(std::string(first));
+  return std::string(isFile ? first : "");
+}
+
+Result<CostOption> CostOption::parse(std::string_view text) {
+  CostOption option;
+  if (const std::string file = getCostFile(text); !file.empty()) {
+    Result<Profile> profile = readProfileFile(file);
     if (!profile)
       return profile.getStatus();
     option.profile = std::move(*profile);
-    text.remove_prefix(std::min(text.size(), first.size() + 1));
+    text.remove_prefix(std::min(text.size(), file.size() + 1));
   }
   Result<SimulationCosts> overrides = SimulationCosts::parse(text);
   if (!overrides)

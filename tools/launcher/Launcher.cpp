@@ -3,6 +3,7 @@
 #include "Devices.h"
 #include "Measure.h"
 #include "Options.h"
+#include "Output.h"
 #include "Report.h"
 #include "SelectBackend.h"
 

@@ -1,6 +1,7 @@
 //===- Measure.cpp - what a run has shown of time ---------------------------===//
 
 #include "Measure.h"
+#include "Output.h"
 
 #include "dualpipe/Runtime/Explain.h"
 #include "dualpipe/Runtime/MeasureModel.h"
@@ -11,8 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <thread>
 
 namespace dualpipe::launcher {
@@ -24,30 +23,6 @@ uint32_t getNumRecordedSteps(const Options &options) {
   if (options.explain || !options.profile.empty())
     return std::min(options.steps, kMaxRecordedSteps);
   return options.trace.empty() ? 0 : 1;
-}
-
-static Status cannotWrite(const std::string &path) {
-  return Status::failure(fmt::format("cannot write '{}'", path));
-}
-
-Status checkOutputs(const Options &options) {
-  for (const std::string &path : {options.trace, options.profile}) {
-    if (path.empty())
-      continue;
-    const bool existed = std::ifstream(path).good();
-    const bool opens = std::ofstream(path, std::ios::app).good();
-    if (!existed && opens)
-      std::remove(path.c_str());
-    if (!opens)
-      return cannotWrite(path);
-  }
-  return Status::success();
-}
-
-static Status write(const std::string &path, const std::string &text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text << std::flush;
-  return file.good() ? Status::success() : cannotWrite(path);
 }
 
 static uint32_t getNumCores() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -73,7 +48,7 @@ static Status writeTrace(const Options &options, const program::Program &program
   trace.notes = {{"times", "measured"},
                  {"model", options.model},
                  {"step", fmt::format("{}", run.recordings.back().step)}};
-  return write(options.trace, runtime::printTrace(program, times->commands, trace));
+  return writeOutput(options.trace, runtime::printTrace(program, times->commands, trace));
 }
 
 Result<std::string> reportTimes(const Options &options, const program::Program &program,
@@ -90,7 +65,7 @@ Result<std::string> reportTimes(const Options &options, const program::Program &
   if (!profile.ok())
     return profile.getStatus();
   if (!options.profile.empty())
-    if (Status status = write(options.profile, runtime::printProfile(*profile)); !status.ok())
+    if (Status status = writeOutput(options.profile, runtime::printProfile(*profile)); !status.ok())
       return status;
   if (!options.explain)
     return std::string();

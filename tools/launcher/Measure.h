@@ -14,9 +14,6 @@ namespace dualpipe::launcher {
 /// How many of the last steps have to be recorded for what the user asked for.
 uint32_t getNumRecordedSteps(const Options &options);
 
-/// Before a long run: whether the files that it shall end with can be written.
-Status checkOutputs(const Options &options);
-
 /// Writes trace and profile, and returns the table of --explain, as JSON with --json;
 /// empty without it.
 Result<std::string> reportTimes(const Options &options, const program::Program &program,
