@@ -7,6 +7,8 @@
 
 #include "dualpipe/Runtime/ModelSizes.h"
 
+#include "dualpipe/Support/DescribeJson.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -39,12 +41,6 @@ ordered_json toJson(const ModelSizes &sizes) {
   return {{"fused", sizes.fused}, {"stages", std::move(stages)}};
 }
 
-/// A value as a message shows it: short, on one line.
-static std::string describe(const json &value) {
-  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  return text.size() <= 40 ? text : text.substr(0, 40) + "...";
-}
-
 /// Every name of `object` must be one of `known`.
 static Status checkNames(const json &object, const std::vector<std::string> &known,
                          const std::string &place) {
@@ -71,7 +67,7 @@ static Status readSize(const json &object, const char *name, const std::string &
         fmt::format("{}.{} is missing, expected a number of bytes", place, name));
   if (!isSize(*found))
     return Status::failure(fmt::format("{}.{} is {}, expected a whole number of bytes from 0 to {}",
-                                       place, name, describe(*found), ModelSizes::kMaxBytes));
+                                       place, name, describeJson(*found), ModelSizes::kMaxBytes));
   bytes = found->get<uint64_t>();
   return Status::success();
 }
@@ -80,7 +76,7 @@ static Result<StageSizes> readStage(const json &object, size_t index) {
   const std::string place = fmt::format("stages[{}]", index);
   if (!object.is_object())
     return Status::failure(fmt::format("{} is {}, expected an object with the sizes of a stage",
-                                       place, describe(object)));
+                                       place, describeJson(object)));
   StageSizes stage;
   Status status = Status::success();
   std::vector<std::string> names;
@@ -98,7 +94,7 @@ Result<ModelSizes> readModelSizes(const json &object) {
   if (!object.is_object())
     return Status::failure(fmt::format("the sizes of a model are {}, expected an object with "
                                        "'fused' and 'stages'",
-                                       describe(object)));
+                                       describeJson(object)));
   const auto fused = object.find("fused"), stages = object.find("stages");
   if (fused == object.end() || !fused->is_boolean())
     return Status::failure("fused of the sizes of a model is missing or no truth value, expected "

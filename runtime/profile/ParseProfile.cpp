@@ -7,47 +7,27 @@
 
 #include "dualpipe/Runtime/Profile.h"
 
+#include "JsonSyntax.h"
 #include "Names.h"
+
+#include "dualpipe/Support/DescribeJson.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
-#include <initializer_list>
+#include <set>
 #include <sstream>
+#include <system_error>
 
 namespace dualpipe::runtime {
 
 using nlohmann::json;
 
 namespace {
-
-/// Finds where a text stops being JSON; takes everything else as it comes.
-class SyntaxCheck : public nlohmann::json_sax<json> {
-public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t &) override { return true; }
-  bool string(string_t &) override { return true; }
-  bool binary(binary_t &) override { return true; }
-  bool start_object(size_t) override { return true; }
-  bool key(string_t &) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(size_t at, const std::string &token, const json::exception &) override {
-    position = at;
-    lastToken = token;
-    return false;
-  }
-
-  size_t position = 0;
-  std::string lastToken;
-};
 
 /// Reads values of one object and remembers the first mistake. Names that nobody has
 /// asked for are one.
@@ -115,8 +95,8 @@ public:
     const bool has = !name.empty() && object.is_object() && object.contains(std::string(name));
     const std::string path = place.empty() || name.empty() ? place + std::string(name)
                                                            : fmt::format("{}.{}", place, name);
-    const std::string value = name.empty() ? describe(object)
-                              : has        ? describe(object.find(std::string(name)).value())
+    const std::string value = name.empty() ? describeJson(object)
+                              : has        ? describeJson(object.find(std::string(name)).value())
                                            : "missing";
     status = Status::failure(
         fmt::format("{} is {}, expected {}", path.empty() ? "it" : path, value, expected));
@@ -124,10 +104,6 @@ public:
   const std::string &getPlace() const { return place; }
 
 private:
-  static std::string describe(const json &value) {
-    const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-    return text.size() <= 40 ? text : text.substr(0, 40) + "...";
-  }
   void checkNames() {
     if (!status.ok() || !object.is_object())
       return;
@@ -170,20 +146,31 @@ static void readKey(Reader &reader, const ProfileOrigin &origin, FunctionKey &ke
   reader.whole("component", key.component, 0, origin.components - 1);
 }
 
+/// Nobody works for longer than it takes.
+static void readTimes(Reader &reader, Ticks &time, Ticks &cpu, uint64_t &samples) {
+  reader.time("time", time);
+  reader.time("cpu", cpu);
+  if (cpu > time)
+    reader.fail("cpu", fmt::format("at most time, which is {}", Costs::printTicks(time)));
+  reader.whole("samples", samples, 1, kMaxCount);
+}
+
+/// An entry for what another entry is for; one of the two would be ignored without a word.
+static void failTwice(const Reader &reader, std::string_view subject, Status &status) {
+  if (status.ok())
+    status = Status::failure(
+        fmt::format("{} is of the same {} as another entry", reader.getPlace(), subject));
+}
+
 static void readFunctions(Reader &whole, Profile &profile, Status &status) {
-  std::vector<FunctionKey> seen;
   for (const json *entry : whole.list("functions")) {
     FunctionProfile function;
     Reader reader(*entry, getPlace("functions", profile.functions.size()), status);
     readKey(reader, profile.origin, function.key);
-    reader.time("time", function.time);
-    reader.time("cpu", function.cpu);
-    reader.whole("samples", function.samples, 1, kMaxCount);
+    readTimes(reader, function.time, function.cpu, function.samples);
     for (const FunctionProfile &other : profile.functions)
-      if (status.ok() && other.key == function.key)
-        status = Status::failure(fmt::format("{} is of the same function, stage and component as "
-                                             "another entry",
-                                             reader.getPlace()));
+      if (other.key == function.key)
+        failTwice(reader, "function, stage and component", status);
     profile.functions.push_back(function);
   }
   if (status.ok() && profile.functions.empty())
@@ -192,6 +179,7 @@ static void readFunctions(Reader &whole, Profile &profile, Status &status) {
 }
 
 static void readPairs(Reader &whole, Profile &profile, Status &status) {
+  std::set<std::vector<FunctionKey>> seen;
   for (const json *entry : whole.list("pairs")) {
     PairProfile pair;
     Reader reader(*entry, getPlace("pairs", profile.pairs.size()), status);
@@ -200,21 +188,26 @@ static void readPairs(Reader &whole, Profile &profile, Status &status) {
                  status);
       readKey(one, profile.origin, pair.members.emplace_back());
     }
+    if (pair.members.size() < 2)
+      reader.fail("members", "two or more functions");
     std::sort(pair.members.begin(), pair.members.end());
-    reader.time("time", pair.time);
-    reader.time("cpu", pair.cpu);
-    reader.whole("samples", pair.samples, 1, kMaxCount);
+    readTimes(reader, pair.time, pair.cpu, pair.samples);
+    if (!seen.insert(pair.members).second)
+      failTwice(reader, "members", status);
     profile.pairs.push_back(std::move(pair));
   }
 }
 
 static void readTransfers(Reader &whole, Profile &profile, Status &status) {
+  std::set<uint64_t> seen;
   for (const json *entry : whole.list("transfers")) {
     TransferProfile transfer;
     Reader reader(*entry, getPlace("transfers", profile.transfers.size()), status);
     reader.whole("bytes", transfer.bytes, 0, ModelSizes::kMaxBytes);
     reader.time("time", transfer.time);
     reader.whole("samples", transfer.samples, 1, kMaxCount);
+    if (!seen.insert(transfer.bytes).second)
+      failTwice(reader, "bytes", status);
     profile.transfers.push_back(transfer);
   }
   whole.time("latency", profile.latency);
@@ -229,12 +222,15 @@ static void readTransfers(Reader &whole, Profile &profile, Status &status) {
 
 static void readStages(Reader &whole, const char *name, uint32_t numStages,
                        std::vector<StageProfile> &stages, Status &status) {
+  std::set<uint32_t> seen;
   for (const json *entry : whole.list(name)) {
     StageProfile stage;
     Reader reader(*entry, getPlace(name, stages.size()), status);
     reader.whole("stage", stage.stage, 0, numStages - 1);
     reader.time("time", stage.time);
     reader.whole("samples", stage.samples, 1, kMaxCount);
+    if (!seen.insert(stage.stage).second)
+      failTwice(reader, "stage", status);
     stages.push_back(stage);
   }
 }
@@ -317,21 +313,11 @@ static void readAll(const json &object, Profile &profile, Status &status) {
   readSizes(reader, profile, status);
 }
 
-static Status describeSyntax(std::string_view text, const SyntaxCheck &check) {
-  const size_t at = std::min(check.position == 0 ? 0 : check.position - 1, text.size());
-  const std::string_view before = text.substr(0, at);
-  const size_t line = size_t(std::count(before.begin(), before.end(), '\n')) + 1;
-  const size_t column = at - (before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1) + 1;
-  return Status::failure(fmt::format("line {}, column {}: no JSON, at '{}'", line, column,
-                                     check.lastToken.substr(0, 40)));
-}
-
 Result<Profile> parseProfile(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == text.npos)
     return Status::failure("it is empty, expected a profile as launcher --profile writes it");
-  SyntaxCheck check;
-  if (!json::sax_parse(text, &check))
-    return describeSyntax(text, check);
+  if (Status syntax = checkJsonSyntax(text); !syntax.ok())
+    return syntax;
   const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   Profile profile;
   Status status = Status::success();
@@ -342,6 +328,11 @@ Result<Profile> parseProfile(std::string_view text) {
 }
 
 Result<Profile> readProfileFile(const std::string &path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return Status::failure(fmt::format("the profile '{}' is a directory, expected a file as "
+                                       "launcher --profile writes it",
+                                       path));
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   if (file)

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 using namespace dualpipe;
@@ -280,17 +281,42 @@ TEST(ProfileFile, Errors) {
       getError("\"stages\":2", "\"stages\":0"),
       fmt::format("program.stages is 0, expected a whole number from 1 to {}", UINT32_MAX - 1));
   EXPECT_EQ(getError("\"params\":{\"chunks\":2}", "\"params\":{\"chunks\":0.5}"),
-            "program.params is {\"chunks\":0.5}, expected whole numbers by name");
+            "program.params is an object of 1, expected whole numbers by name");
   EXPECT_EQ(getError("\"params\":{\"chunks\":2}", "\"params\":7"),
             "program.params is 7, expected an object");
   EXPECT_EQ(getError("\"settings\":[\"hidden=64\"", "\"settings\":[64"),
-            "program.settings is [64,\"dtype=\\\"f64\\\"\"], expected a list of texts");
+            "program.settings is a list of 2, expected a list of texts");
   EXPECT_EQ(getError("\"bandwidth\": ", "\"bandwidth\": -1, \"rest\": "),
             "bandwidth is -1, expected more than 0 bytes in a millisecond, or null");
   EXPECT_EQ(getError("\"pairs\": []", "\"pairs\": {}"), "pairs is {}, expected a list");
   EXPECT_EQ(getError("\"workspace\":0", "\"workspace\":-1"),
             "sizes: stages[0].workspace is -1, expected a whole number of bytes from 0 to "
             "70368744177664");
+}
+
+TEST(ProfileFile, NamesGivenTwice) {
+  EXPECT_EQ(getError("\"unit\": \"ms\"", "\"unit\": \"ms\", \"steps\": 3"),
+            "'steps' is given twice in an object, expected it once");
+  EXPECT_EQ(getError("\"cpu\":", "\"time\":7,\"cpu\":"),
+            "'functions.time' is given twice in an object, expected it once");
+  EXPECT_EQ(parseProfile(R"({"a": {"b": 1, "c": 2}, "d": [{"b": 1}, {"b": 2}], "a": 3})").message(),
+            "'a' is given twice in an object, expected it once");
+}
+
+TEST(ProfileFile, DeepJson) {
+  const size_t numLists = 200000;
+  const std::string deep = std::string(numLists, '[') + std::string(numLists, ']');
+  const std::string error = "lists and objects are more than 64 deep, expected less";
+  EXPECT_EQ(parseProfile(deep).message(), error);
+  EXPECT_EQ(getError("\"pairs\": []", "\"pairs\": " + deep), error);
+  const std::string allowed = std::string(64, '[') + std::string(64, ']');
+  EXPECT_EQ(parseProfile(allowed).message(), "it is a list of 1, expected an object");
+  // A long text is cut, wherever that is.
+  std::string text = "\"";
+  for (int i = 0; i != 100; ++i)
+    text += i == 39 ? "\u00e4" : "x";
+  EXPECT_EQ(parseProfile(text + '"').message(),
+            "it is \"" + std::string(39, 'x') + "\uFFFD\"..., expected an object");
 }
 
 TEST(ProfileFile, MoreErrors) {
@@ -301,12 +327,44 @@ TEST(ProfileFile, MoreErrors) {
     Result<Profile> profile = parseProfile(text.substr(0, begin) + lines + text.substr(end));
     return profile ? "none" : profile.message();
   };
+  const auto replacePairs = [&](const std::string &pairs) {
+    const std::string empty = "\"pairs\": []";
+    std::string changed = text;
+    changed.replace(text.find(empty), empty.size(), "\"pairs\": " + pairs);
+    Result<Profile> profile = parseProfile(changed);
+    return profile ? "none" : profile.message();
+  };
   EXPECT_EQ(replaceLines("functions", "[]"),
             "functions is empty, expected the times of every stage: nothing was measured");
   const std::string entry =
       R"({"function":"fwd","stage":0,"component":0,"time":1,"cpu":1,"samples":1})";
   EXPECT_EQ(replaceLines("functions", "[" + entry + "," + entry + "]"),
             "functions[1] is of the same function, stage and component as another entry");
+  EXPECT_EQ(replaceLines("functions", R"([{"function":"fwd","stage":0,"component":0,"time":1.5,)"
+                                      R"("cpu":2,"samples":1}])"),
+            "functions[0].cpu is 2, expected at most time, which is 1.5");
+  const auto makePair = [](const std::string &members, int cpu) {
+    return fmt::format(R"({{"members":[{}],"time":1,"cpu":{},"samples":1}})", members, cpu);
+  };
+  const std::string fwd = R"({"function":"fwd","stage":0,"component":0})";
+  const std::string bwd = R"({"function":"bwd","stage":1,"component":0})";
+  EXPECT_EQ(replacePairs("[" + makePair("", 1) + "]"),
+            "pairs[0].members is [], expected two or more functions");
+  EXPECT_EQ(replacePairs("[" + makePair(fwd, 1) + "]"),
+            "pairs[0].members is a list of 1, expected two or more functions");
+  EXPECT_EQ(replacePairs("[" + makePair(fwd + "," + bwd, 2) + "]"),
+            "pairs[0].cpu is 2, expected at most time, which is 1");
+  EXPECT_EQ(replacePairs("[" + makePair(fwd + "," + bwd, 1) + "]"), "none");
+  EXPECT_EQ(
+      replacePairs("[" + makePair(fwd + "," + bwd, 1) + "," + makePair(bwd + "," + fwd, 1) + "]"),
+      "pairs[1] is of the same members as another entry");
+  const std::string stage = R"({"stage":1,"time":1,"samples":1})";
+  for (const std::string name : {"reductions", "stage_steps"})
+    EXPECT_EQ(replaceLines(name, "[" + stage + "," + stage + "]"),
+              name + "[1] is of the same stage as another entry");
+  const std::string transfer = R"({"bytes":8,"time":1,"samples":1})";
+  EXPECT_EQ(replaceLines("transfers", "[" + transfer + "," + transfer + "]"),
+            "transfers[1] is of the same bytes as another entry");
   EXPECT_EQ(replaceLines("functions", "[3]"), "functions[0] is 3, expected an object");
   const size_t sizes = text.find("\"sizes\":");
   const std::string head = text.substr(0, sizes);
@@ -340,6 +398,12 @@ TEST(CostOption, FileAndOverrides) {
   EXPECT_EQ(costs->ops.get(OpKind::Forward, 1), 3 * Costs::kTicksPerUnit);
   EXPECT_EQ(costs->ops.get(OpKind::Backward, 1), 200);
   EXPECT_EQ(CostOption::parse("nowhere.json").message(), "cannot read the profile 'nowhere.json'");
+  const std::string folder = testing::TempDir() + "profile-folder.json";
+  std::filesystem::create_directory(folder);
+  EXPECT_EQ(CostOption::parse(folder).message(),
+            "the profile '" + folder +
+                "' is a directory, expected a file as launcher --profile writes it");
+  std::filesystem::remove(folder);
   EXPECT_EQ(CostOption::parse(path + ",speed=1").message().find("unknown cost 'speed'"), 0u);
   std::ofstream(path) << "{";
   EXPECT_EQ(CostOption::parse(path).message().find("profile '" + path + "': line 1, column "), 0u);
