@@ -123,7 +123,7 @@ std::string printExplanationJson(const Explanation &explanation) {
       {"ratio", getRatio(explanation)},
       {"predicted", toJson(explanation.predicted)},
       {"measured", toJson(explanation.measured)}};
-  return object.dump();
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 } // namespace dualpipe::runtime

@@ -111,8 +111,9 @@ static std::string printFormula(const Prediction &prediction) {
 static std::string printMemory(const Prediction &prediction, const program::Program &program) {
   if (prediction.memory.empty())
     return "null";
-  return listLines(toJson(prediction.memory, program),
-                   [](const nlohmann::ordered_json &rank) { return rank.dump(); });
+  return listLines(toJson(prediction.memory, program), [](const nlohmann::ordered_json &rank) {
+    return rank.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  });
 }
 
 static std::string printCriticalPath(const Prediction &prediction) {

@@ -3,8 +3,11 @@
 import json
 import os
 import shutil
+from xml.etree import ElementTree
 
 import pytest
+
+from conftest import EXAMPLES
 
 
 @pytest.fixture
@@ -96,3 +99,25 @@ def test_what_was_there_outlives_a_failed_run(tools, program, tmp_path):
     assert done.returncode == 1
     assert trace.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.dpx", "t.json"]
+
+
+def test_names_that_are_no_utf8(tools, tmp_path):
+    """A file may have any bytes in its name; JSON and XML may not."""
+    schedule, program = (tmp_path / os.fsdecode(name) for name in (b"f\xff.pipe", b"f\xff.dpx"))
+    shutil.copy(EXAMPLES / "1f1b.pipe", schedule)
+    assert tools.opt(schedule, "--ranks=2", "--microbatches=4", "-o", program).returncode == 0
+    trace, profile, picture = (tmp_path / name for name in ("t.json", "p.json", "x.out"))
+    done = tools.launch(program, "--steps=2", "--json", "--explain", f"--trace={trace}", f"--profile={profile}",
+                        "--set=hidden=8")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["memory"]) == 2
+    assert "f\ufffd.pipe" in json.dumps(json.loads(trace.read_text("utf-8")), ensure_ascii=False)
+    json.loads(profile.read_text("utf-8"))
+    for emit in ("svg", "trace"):
+        assert tools.opt(program, f"--emit={emit}", "-o", picture).returncode == 0
+        assert picture.read_bytes().decode("utf-8")
+        if emit == "svg":
+            ElementTree.parse(picture)
+    done = tools.launch(program, "--backend=sim", "--model=mlp", "--json")
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout)

@@ -2,6 +2,8 @@
 
 #include "Report.h"
 
+#include "dualpipe/Support/Quote.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -32,19 +34,6 @@ std::string describeStep(const runtime::StepReport &step) {
                      step.seconds * 1e3);
 }
 
-static std::string quote(const std::string &text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      quoted += fmt::format("\\{}", c);
-    else if (static_cast<unsigned char>(c) < 0x20)
-      quoted += fmt::format("\\u{:04x}", unsigned(c));
-    else
-      quoted += c;
-  }
-  return quoted + "\"";
-}
-
 /// JSON has no infinities; a diverged loss is null.
 static std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
@@ -53,7 +42,7 @@ static std::string number(double value) {
 static std::string joinQuoted(const std::vector<std::string> &texts) {
   std::string joined;
   for (const std::string &text : texts)
-    joined += (joined.empty() ? "" : ", ") + quote(text);
+    joined += (joined.empty() ? "" : ", ") + quoteJson(text);
   return joined;
 }
 
@@ -69,7 +58,9 @@ static std::string stepsToJson(const std::vector<runtime::StepReport> &steps) {
 static std::string memoryToJson(const RunDescription &run) {
   std::string text;
   for (const nlohmann::ordered_json &rank : runtime::toJson(*run.memory, *run.program))
-    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", rank.dump());
+    text +=
+        fmt::format("{}\n    {}", text.empty() ? "" : ",",
+                    rank.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return text;
 }
 
@@ -91,8 +82,8 @@ std::string toJson(const RunDescription &run, const Options &options,
       "{{\n  \"schedule\": {},\n  \"ranks\": {},\n  \"stages\": {},\n  \"microbatches\": {},\n"
       "  \"training\": {},\n  \"model\": {},\n  \"settings\": [{}],\n  \"device\": {},\n"
       "  \"seed\": {},\n",
-      quote(shared.schedule), shared.numRanks, shared.numStages, shared.numMicrobatches,
-      shared.training, quote(run.model), joinQuoted(options.settings), quote(run.device),
+      quoteJson(shared.schedule), shared.numRanks, shared.numStages, shared.numMicrobatches,
+      shared.training, quoteJson(run.model), joinQuoted(options.settings), quoteJson(run.device),
       options.seed);
   text += fmt::format("  \"weights_digest\": \"{:016x}\",\n", digestWeights(report.result));
   text += fmt::format("  \"commands_per_step\": {},\n  \"wall_seconds_per_step\": {},\n"
