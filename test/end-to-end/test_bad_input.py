@@ -136,6 +136,16 @@ def test_output_that_is_the_input(tools, tmp_path):
     assert path.read_text() == (EXAMPLES / "1f1b.pipe").read_text()
 
 
+def test_output_that_is_the_profile(tools, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text("a profile")
+    for costs in (path, f"{path},fwd=3"):
+        done = tools.opt(EXAMPLES / "1f1b.pipe", "--ranks=2", "--microbatches=4", f"--cost={costs}", "--emit=svg",
+                         "-o", path)
+        fails(done, f"the output '{path}' is the profile of --cost")
+        assert path.read_text() == "a profile"
+
+
 def test_help_names_every_option_of_ours_and_no_code_generator(tools):
     done = tools.opt("--help")
     assert done.returncode == 0

@@ -3,6 +3,7 @@
 #include "Options.h"
 #include "WritePicture.h"
 
+#include "dualpipe/Runtime/CostFile.h"
 #include "dualpipe/Runtime/Simulation.h"
 #include "dualpipe/Transforms/Passes.h"
 
@@ -418,6 +419,9 @@ static Status readOutput(DriverOptions &options) {
   for (const std::string &input : {options.input, options.diff})
     if (llvm::sys::fs::equivalent(input, options.output))
       return Status::failure(fmt::format("the output '{}' is the input", options.output));
+  const std::string profile = runtime::getCostFile(costFlag.getValue());
+  if (!profile.empty() && llvm::sys::fs::equivalent(profile, options.output))
+    return Status::failure(fmt::format("the output '{}' is the profile of --cost", options.output));
   Emit ofEnding = emitFromEnding(options.output);
   options.emit = emitFlag == Emit::Default ? ofEnding : emitFlag;
   bool isSaid = options.emit == ofEnding ||
