@@ -179,8 +179,9 @@ static Status parseItem(Costs &costs, std::string_view item, std::set<std::strin
                                        "or transfer",
                                        name));
   if (!ticks)
-    return Status::failure(fmt::format(
-        "cost '{}' is '{}', expected a decimal number with at most six places", name, value));
+    return Status::failure(fmt::format("cost '{}' is '{}', expected a decimal number with at most "
+                                       "six places, less than 1000000000",
+                                       name, value));
   if (!seen.insert(name).second)
     return Status::failure(fmt::format("cost '{}' is given twice", name));
   if (name != "transfer" && *ticks == 0)

@@ -129,6 +129,15 @@ static ComponentName readComponent(std::string_view name) {
 // Reading
 //===----------------------------------------------------------------------===//
 
+/// A name of `Costs`, also of a stage.
+static bool isOther(std::string_view name) {
+  const std::string_view base = getBase(name);
+  if (std::find(std::begin(kOthers), std::end(kOthers), base) == std::end(kOthers))
+    return false;
+  return base == name || (findFunction(base) &&
+                          parseWhole<uint32_t>(getIndex(name).value_or(""), 0, UINT32_MAX - 1));
+}
+
 static Status addItem(std::string_view item, Items &items) {
   const size_t equals = item.find('=');
   const std::string_view name = item.substr(0, equals);
@@ -139,9 +148,9 @@ static Status addItem(std::string_view item, Items &items) {
     items.own.emplace_back(name, item.substr(equals + 1));
     return Status::success();
   }
-  const std::string_view base = getBase(name);
-  if (equals != item.npos &&
-      std::find(std::begin(kOthers), std::end(kOthers), base) == std::end(kOthers))
+  if (equals == item.npos)
+    return Status::failure(fmt::format("expected NAME=VALUE in the costs, got '{}'", item));
+  if (!isOther(name))
     return Status::failure(fmt::format(
         "unknown cost '{}', expected fwd, bwd, bwd_input, bwd_weight, one of these for a stage as "
         "in fwd[3] or for a component of it as in fwd[3.1], fused, transfer, load_input, "
@@ -204,7 +213,8 @@ static std::optional<bool> parseWord(std::string_view text, std::string_view no,
   return text == yes;
 }
 
-static constexpr std::string_view kTime = "a decimal number with at most six places";
+static constexpr std::string_view kTime =
+    "a decimal number with at most six places, less than 1000000000";
 static constexpr std::string_view kBandwidth = "more than 0 bytes in a unit of time";
 static constexpr uint64_t kMaxBytes = uint64_t(1) << 50;
 static constexpr uint32_t kMaxCount = 1u << 20;

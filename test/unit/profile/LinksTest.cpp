@@ -104,8 +104,24 @@ TEST(Components, TakePartsOfTheirOp) {
             "below 2");
   EXPECT_EQ(parse("fwd[0.1]=3"),
             "fwd=1,bwd_input=1,bwd_weight=1,transfer=0,fwd[0.1]=3,start=joint");
+  EXPECT_EQ(parse(",fwd=1"), "error: expected NAME=VALUE in the costs, got ''");
+  for (const std::string name :
+       {"fwd[-1]", "fwd[x]", "bwd[", "fused[1]", "transfer[0]", "fwd[-1.0]"})
+    EXPECT_EQ(parse(name + "=1"),
+              "error: unknown cost '" + name +
+                  "', expected fwd, bwd, bwd_input, bwd_weight, one of these for a stage as in "
+                  "fwd[3] or for a component of it as in fwd[3.1], fused, transfer, load_input, "
+                  "load_labels, forward_done, backward_done, occupancy, bandwidth, far_transfer, "
+                  "far_occupancy, far_bandwidth, bytes, reduce_bytes, reduce, step, node, cores, "
+                  "links or start");
+  for (const std::string name : {"fwd", "occupancy", "fwd[0.1]"})
+    EXPECT_EQ(parse(name + "=1000000000"),
+              "error: cost '" + name +
+                  "' is '1000000000', expected a decimal number with at most "
+                  "six places, less than 1000000000");
   EXPECT_EQ(parse("fwd[0.1]=no"),
-            "error: cost 'fwd[0.1]' is 'no', expected a decimal number with at most six places");
+            "error: cost 'fwd[0.1]' is 'no', expected a decimal number with at most six places, "
+            "less than 1000000000");
 }
 
 TEST(LinkCosts, RoundTrip) {
@@ -133,7 +149,8 @@ TEST(LinkCosts, Errors) {
   EXPECT_EQ(parse("step[x]=2"), "error: cost 'step[x]' names no stage, expected a number in "
                                 "brackets as in step[3]");
   EXPECT_EQ(parse("far_transfer=-2"), "error: cost 'far_transfer' is '-2', expected a decimal "
-                                      "number with at most six places");
+                                      "number with at most six places, "
+                                      "less than 1000000000");
   EXPECT_EQ(getMakespan(getChain(), "reduce[4]=1"),
             "error: cost 'reduce[4]' names no stage, expected one below 4");
 }

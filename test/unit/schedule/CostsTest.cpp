@@ -96,7 +96,8 @@ TEST(Costs, RejectsWhatItCannotUse) {
   for (const char *value : {"", "-1", "1e3", "nan", "1.", ".5", "1.0000001", "9999999999", "0x1"})
     EXPECT_EQ(failure((std::string("transfer=") + value).c_str()),
               "cost 'transfer' is '" + std::string(value) +
-                  "', expected a decimal number with at most six places");
+                  "', expected a decimal number with at most six places, "
+                  "less than 1000000000");
 }
 
 TEST(Costs, BoundsTheTimesOfASchedule) {

@@ -35,11 +35,14 @@ TEST(SimulationCosts, PrintWhatCounts) {
 
 TEST(SimulationCosts, Errors) {
   EXPECT_EQ(parse("fwd=-1"),
-            "error: cost 'fwd' is '-1', expected a decimal number with at most six places");
+            "error: cost 'fwd' is '-1', expected a decimal number with at most six places, "
+            "less than 1000000000");
   EXPECT_EQ(parse("bwd=nan"),
-            "error: cost 'bwd' is 'nan', expected a decimal number with at most six places");
+            "error: cost 'bwd' is 'nan', expected a decimal number with at most six places, "
+            "less than 1000000000");
   EXPECT_EQ(parse("reduce=-2"),
-            "error: cost 'reduce' is '-2', expected a decimal number with at most six places");
+            "error: cost 'reduce' is '-2', expected a decimal number with at most six places, "
+            "less than 1000000000");
   EXPECT_EQ(parse("fwd=0"), "error: cost 'fwd' is 0, expected more than 0");
   EXPECT_EQ(parse("latency=3"),
             "error: unknown cost 'latency', expected fwd, bwd, bwd_input, bwd_weight, one of these "
