@@ -70,8 +70,9 @@ static std::string describePairStart(const SimulationCosts &costs) {
   const auto describe = [](std::optional<Ticks> ticks) {
     return ticks ? Costs::printTicks(*ticks) + " after that" : "at the end";
   };
-  return start + fmt::format("forwards have their results {}, backwards {}",
-                             describe(costs.forwardDone), describe(costs.backwardDone));
+  return start +
+         fmt::format("forwards have their results {}, backwards {}, none later than the pair ends",
+                     describe(costs.forwardDone), describe(costs.backwardDone));
 }
 
 std::string describeAssumptions(const Prediction &prediction) {

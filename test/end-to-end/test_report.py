@@ -177,3 +177,14 @@ def test_a_program_without_some_ranks_cannot_be_predicted(tools, tmp_path):
     done = tools.opt(part, "--emit=report")
     assert done.returncode == 1
     assert f"{part}: the program has 1 of 4 ranks: a simulation needs all" in done.stderr
+
+
+def test_results_come_no_later_than_their_pair(tools):
+    """Times past its end are told as what they are taken for."""
+    program = tools.compile("dualpipe", 4, 8)
+    texts = [tools.launch(program, "--backend=sim", f"--cost=fused=2,forward_done={late},backward_done={late}").stdout
+             for late in (2, 99)]
+    for text, late in zip(texts, (2, 99)):
+        assert (f"forwards have their results {late} after that, backwards {late} after that, none later than the "
+                "pair ends") in text
+    assert texts[0].replace(" 2 after", " 99 after").replace("_done 2,", "_done 99,") == texts[1]

@@ -36,7 +36,8 @@ TEST(PairsWithOffsets, LieBetweenTheOtherForms) {
   EXPECT_LT(early.makespan, Costs::kTicksPerUnit * 66);
   EXPECT_GE(early.makespan, Costs::kTicksPerUnit * 63);
   EXPECT_NE(runtime::printText(early, compiled.program)
-                .find("forwards have their results 1 after that, backwards 2 after that"),
+                .find("forwards have their results 1 after that, backwards 2 after that, none "
+                      "later than the pair ends"),
             std::string::npos);
   EXPECT_NE(
       runtime::printJson(early, compiled.program).find("\"pair_start\": \"joint, results apart\""),
