@@ -41,3 +41,17 @@ def test_two_ways_to_choose_the_order(tools):
     done = tools.launch("x.dpx", "--jitter=1", "--shuffle=1")
     assert done.returncode == 1
     assert "--jitter excludes --shuffle" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--shuffle=1", "--seed=1", "--lr=0.1", "--timeout=5", "--jitter=1", "--steps=2"])
+def test_a_prediction_takes_nothing_of_a_run(tools, option):
+    done = tools.launch("x.dpx", "--backend=sim", option)
+    assert done.returncode == 1
+    assert f"{option.split('=')[0]} does not apply with --backend=sim, which computes nothing" in done.stderr
+
+
+@pytest.mark.parametrize("backend", ["cpu", "sim"])
+def test_channels_fold_between_gpus_only(tools, backend):
+    done = tools.launch("x.dpx", f"--backend={backend}", "--fold-channels")
+    assert done.returncode == 1
+    assert "--fold-channels does not apply without --backend=cuda or auto" in done.stderr

@@ -83,7 +83,8 @@ static void addOptions(CLI::App &app, Options &options) {
   app.add_option("--set", options.settings, "A setting of the model; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--steps", options.steps, "Training steps")
+  app.add_option("--steps", options.steps,
+                 "Training steps; with --profile or --explain 3 unless given")
       ->transform(makeWhole(1, 1u << 24))
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of weights and data")
@@ -101,11 +102,12 @@ static void addOptions(CLI::App &app, Options &options) {
                  "Write when each command of the last step ran, for ui.perfetto.dev")
       ->type_name("FILE");
   app.add_option("--profile", options.profile,
-                 "Write what the stages took, for --cost=FILE.json; needs two steps or more, the "
-                 "first does not count")
+                 "Write what the stages took, for --cost=FILE.json; needs two steps or more (3 "
+                 "unless --steps is given), the first does not count")
       ->type_name("FILE.json");
   app.add_flag("--explain", options.explain,
-               "Predict the run with its own times and print where it differs; needs two steps");
+               "Predict the run with its own times and print where it differs; needs two steps or "
+               "more (3 unless --steps is given)");
   app.add_option("--timeout", options.timeoutSeconds,
                  "Stop when nothing moves for so long, and say what each rank waits for")
       ->type_name("SECONDS")
@@ -127,6 +129,11 @@ static void addOptions(CLI::App &app, Options &options) {
   app.add_flag("--devices", options.devices, "List the devices of this machine");
 }
 
+/// The first step does not count.
+static constexpr uint32_t kLeastMeasuredSteps = 2;
+/// Unless --steps says: a median of two.
+static constexpr uint32_t kMeasuredSteps = 3;
+
 /// What is wrong with the options together; empty where nothing is.
 static std::string findMistake(const CLI::App &app, const Options &options) {
   if (options.program.empty() && !options.devices)
@@ -140,16 +147,19 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
         return fmt::format("{} does not apply with --backend=sim without --model, which gives the "
                            "sizes of its memory",
                            name);
-  for (const char *name : {"--steps", "--check", "--jitter", "--trace", "--profile", "--explain"})
+  for (const char *name : {"--steps", "--check", "--jitter", "--shuffle", "--seed", "--lr",
+                           "--timeout", "--trace", "--profile", "--explain"})
     if (predicts && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
   for (const char *name : {"--jitter", "--shuffle", "--trace", "--profile", "--explain"})
     if (options.backend == "cuda" && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=cuda", name);
+  if (options.backend != "cuda" && options.backend != "auto" && options.foldChannels)
+    return "--fold-channels does not apply without --backend=cuda or auto";
   for (const char *name : {"--trace", "--profile", "--explain"})
     if (options.shuffleSeed && app.count(name) != 0)
       return fmt::format("{} does not apply with --shuffle, which runs on one thread", name);
-  if (options.steps < 2 && (options.explain || !options.profile.empty()))
+  if (options.steps < kLeastMeasuredSteps && (options.explain || !options.profile.empty()))
     return fmt::format("{} needs --steps=2 or more: the first step does not count",
                        options.explain ? "--explain" : "--profile");
   return "";
@@ -174,6 +184,8 @@ std::optional<Options> parseOptions(int argc, char **argv, int &exitCode) {
     exitCode = 1;
     return {};
   }
+  if (app.count("--steps") == 0 && (options.explain || !options.profile.empty()))
+    options.steps = kMeasuredSteps;
   options.backendGiven = app.count("--backend") != 0;
   if (const std::string mistake = findMistake(app, options); !mistake.empty()) {
     std::cerr << "launcher: error: " << mistake << "\n(--help lists the options)\n";
