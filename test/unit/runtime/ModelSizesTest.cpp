@@ -75,7 +75,7 @@ TEST(ModelSizesTest, RejectsWhatIsNoSize) {
   EXPECT_EQ(set(nullptr), "stages[1].saved is null" + expected);
   EXPECT_EQ(set(ModelSizes::kMaxBytes + 1), "stages[1].saved is 70368744177665" + expected);
   EXPECT_THAT(set(std::string(100, 'x')), StartsWith("stages[1].saved is \"xxxxxxxxxxxxxxxxxx"));
-  EXPECT_THAT(set(std::string(100, 'x')), HasSubstr("xxx..., expected"));
+  EXPECT_THAT(set(std::string(100, 'x')), HasSubstr("xxx\"..., expected"));
 }
 
 TEST(ModelSizesTest, RejectsMissingAndUnknownNames) {
@@ -96,7 +96,7 @@ TEST(ModelSizesTest, RejectsAnotherShape) {
   EXPECT_EQ(complain(""), "the sizes of a model are no JSON");
   EXPECT_EQ(complain("{\"fused\": fal"), "the sizes of a model are no JSON");
   EXPECT_EQ(complain("[1]"),
-            "the sizes of a model are [1], expected an object with 'fused' and 'stages'");
+            "the sizes of a model are a list of 1, expected an object with 'fused' and 'stages'");
   const char *noTruth =
       "fused of the sizes of a model is missing or no truth value, expected true or false";
   EXPECT_EQ(complain("{}"), noTruth);
