@@ -114,6 +114,7 @@ static std::string printCosts(const SimulationCosts &costs) {
   add("parameterSizes", printSizes(costs.sizes.parameters));
   add("separate", costs.pairStart == PairStart::Separate ? "true" : "false");
   add("others", printOtherCosts(costs));
+  add("option", costs.profileOption.empty() ? "null" : quoteJson(costs.profileOption));
   return text + "}";
 }
 

@@ -21,6 +21,7 @@
 #include <iterator>
 #include <map>
 #include <utility>
+#include <vector>
 
 namespace dualpipe::runtime {
 
@@ -43,6 +44,8 @@ constexpr double kMinWidth = 720, kMaxWidth = 2400;
 /// At which the shortest bar has room for two digits.
 constexpr double kGoodBar = 22;
 constexpr uint64_t kMaxSingleBars = 4000;
+/// The distance of lines that say what ops take.
+constexpr double kTimeLine = 14;
 
 class SvgPrinter {
 public:
@@ -85,7 +88,8 @@ private:
   const Theme theme;
   const Chart chart;
   Layout layout;
-  double legendX = 0, legendY = 0; ///< where the next patch goes
+  std::vector<std::string> timeLines; ///< what ops take
+  double legendX = 0, legendY = 0;    ///< where the next patch goes
   std::string text;
 };
 
@@ -178,16 +182,33 @@ void SvgPrinter::addStyle() {
 // Around the chart
 //===----------------------------------------------------------------------===//
 
-static std::string describeCosts(const Prediction &prediction) {
-  std::string text;
-  for (const auto &[name, value] : prediction.costs.print())
-    if (name != "start")
-      text += fmt::format("{}{} {}", text.empty() ? "times: " : ", ", name, value);
+/// How pairs start is told for programs that have some.
+static std::string describeTimes(const Prediction &prediction) {
+  const SimulationCosts &costs = prediction.costs;
+  const bool isMeasured = !costs.profileOption.empty();
+  std::string text = (isMeasured ? "times in ms: " : "times: ") + runtime::describeCosts(costs);
+  text.erase(text.rfind(", start ")); // the last cost
+  if (isMeasured)
+    text += fmt::format(", from --cost={}", costs.profileOption);
   if (!prediction.hasPairs)
     return text;
-  const bool isJoint = prediction.costs.pairStart == PairStart::Joint;
+  const bool isJoint = costs.pairStart == PairStart::Joint;
   return text + (isJoint ? "; members of a fused pair start together"
                          : "; members of a fused pair start separately");
+}
+
+/// Breaks behind spaces; a word that is longer than a line stays whole.
+static std::vector<std::string> wrap(const std::string &text, double width, double size) {
+  std::vector<std::string> lines(1);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!lines.back().empty() && getTextWidth(lines.back() + " " + word, size) > width)
+      lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return lines;
 }
 
 void SvgPrinter::addTitle() {
@@ -198,13 +219,13 @@ void SvgPrinter::addTitle() {
   to("<text class=\"title\" x=\"{}\" y=\"26\">{}: {} ranks, {} stages, {} micro-batches</text>\n",
      num(layout.left), escapeXml(shared.schedule), shared.numRanks, shared.numStages,
      shared.numMicrobatches);
-  to("<text class=\"sub\" x=\"{}\" y=\"45\">makespan {}, ideal {}, bubble of the worst rank {} "
-     "({:.1f} "
-     "%)</text>\n",
+  to("<text class=\"sub\" x=\"{}\" y=\"45\">makespan {}, ideal {}, worst rank's bubble: {} "
+     "({:.1f} %)</text>\n",
      num(layout.left), printTicks(prediction.makespan), printTicks(prediction.ideal),
      printTicks(prediction.getWorstBubble()), percent);
-  to("<text class=\"faint\" x=\"{}\" y=\"61\">{}</text>\n", num(layout.left),
-     escapeXml(describeCosts(prediction)));
+  for (size_t line = 0; line != timeLines.size(); ++line)
+    to("<text class=\"faint\" x=\"{}\" y=\"{}\">{}</text>\n", num(layout.left),
+       num(61 + kTimeLine * double(line)), escapeXml(timeLines[line]));
 }
 
 /// A colour, and the mark at its foot.
@@ -247,7 +268,7 @@ void SvgPrinter::addLegendKind(BarKind kind) {
 /// Kinds, then what the marks mean: the colours of a kind are in the same order.
 void SvgPrinter::addLegend() {
   legendX = layout.left;
-  legendY = 71;
+  legendY = 71 + kTimeLine * double(timeLines.size() - 1);
   for (unsigned kind = 0; kind != kNumBarKinds; ++kind)
     if (chart.has[kind])
       addLegendKind(BarKind(kind));
@@ -284,8 +305,9 @@ void SvgPrinter::addAxis(double bottom) {
                           num(layout.left + getX(at)), num(bottom + 16), printTicks(at));
   }
   to("<path class=\"grid\" d=\"{}\"/>\n{}\n", lines, labels);
-  to("<text class=\"faint\" x=\"{}\" y=\"{}\">time, in the units of the costs</text>\n",
-     num(layout.left), num(bottom + 31));
+  to("<text class=\"faint\" x=\"{}\" y=\"{}\">time, in {}</text>\n", num(layout.left),
+     num(bottom + 31),
+     prediction.costs.profileOption.empty() ? "the units of the costs" : "milliseconds");
 }
 
 //===----------------------------------------------------------------------===//
@@ -430,6 +452,7 @@ void SvgPrinter::addRow(const Row &row, double y) {
 
 std::string SvgPrinter::print() {
   layOut();
+  timeLines = wrap(describeTimes(prediction), layout.width, 10);
   addLegend(); // first: how many lines it takes decides where the rows are
   const std::string legend = std::exchange(text, "");
   layout.top = legendY + 27 + layout.phaseHeight;

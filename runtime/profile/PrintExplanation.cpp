@@ -81,7 +81,7 @@ std::string printExplanation(const Explanation &explanation) {
   text += describeAssumptions(predicted);
   Rows rows = {{"", "predicted", "measured", "difference", ""}};
   addRow(rows, "makespan", double(predicted.makespan), double(measured.makespan));
-  addRow(rows, "bubble of the worst rank", double(predicted.getWorstBubble()),
+  addRow(rows, "worst rank's bubble", double(predicted.getWorstBubble()),
          double(measured.getWorstBubble()));
   addKinds(rows, explanation);
   addRow(rows, "of these without a core, a rank", getCoreWaits(explanation.predicted),

@@ -16,7 +16,7 @@ using program::CommandOp;
 using program::Function;
 using program::RankProgram;
 
-static OpCost *findCost(SimulationCosts &costs, Function function) {
+template <typename AnyCosts> static auto *findCost(AnyCosts &costs, Function function) {
   switch (function) {
   case Function::LoadInput:
     return &costs.loadInput;
@@ -31,7 +31,7 @@ static OpCost *findCost(SimulationCosts &costs, Function function) {
   case Function::BackwardWeight:
     return &costs.ops.of(OpKind::BackwardWeight);
   }
-  return nullptr;
+  return decltype(&costs.loadInput)(nullptr);
 }
 
 /// An op takes at least a tick, as costs do.
@@ -95,41 +95,47 @@ static void listRank(const RankProgram &rank, bool hasPairs, Launched &launched)
   }
 }
 
-static bool isKnown(const Profile &profile, const FunctionKey &key) {
-  return std::any_of(profile.functions.begin(), profile.functions.end(),
-                     [&](const FunctionProfile &function) { return function.key == key; });
+static bool isKnown(const SimulationCosts &costs, const FunctionKey &key) {
+  const auto component = costs.components.find(key);
+  return findCost(costs, key.function)->find(key.stage) ||
+         (component != costs.components.end() && component->second.time);
 }
 
 /// A full backward can be derived from its halves.
-static bool canBeDerived(const Profile &profile, FunctionKey key) {
+static bool canBeDerived(const SimulationCosts &costs, FunctionKey key) {
   if (key.function != Function::Backward)
     return false;
   key.function = Function::BackwardInput;
-  const bool hasInput = isKnown(profile, key);
+  const bool hasInput = isKnown(costs, key);
   key.function = Function::BackwardWeight;
-  return hasInput && isKnown(profile, key);
+  return hasInput && isKnown(costs, key);
 }
 
-static Status checkFunctions(const Profile &profile, const program::Program &program) {
+/// Whether `costs`, of the profile and of what was given over it, have all that is launched.
+static Status checkFunctions(const Profile &profile, const SimulationCosts &costs,
+                             const program::Program &program) {
+  // Members that start on their own have times of their own.
+  const bool hasPairs =
+      costs.pairStart == PairStart::Joint && (costs.ops.fused || !costs.pairs.empty());
   Launched launched;
   for (const RankProgram &rank : program.ranks)
-    listRank(rank, !profile.pairs.empty(), launched);
-  for (const PairProfile &pair : profile.pairs)
-    launched.pairs.erase(pair.members);
+    listRank(rank, hasPairs, launched);
   for (const std::vector<FunctionKey> &members : launched.pairs)
-    launched.functions.insert(members.begin(), members.end());
+    if (!costs.ops.fused && costs.pairs.count(members) == 0)
+      launched.functions.insert(members.begin(), members.end());
   for (const FunctionKey &key : launched.functions)
-    if (!isKnown(profile, key) && !canBeDerived(profile, key))
+    if (!isKnown(costs, key) && !canBeDerived(costs, key))
       return Status::failure(fmt::format(
           "the profile of '{}' has no {} of stage {}{}, which '{}' launches: profile a schedule "
-          "that does, or this one",
+          "that does, or this one, or give its time after the file",
           profile.origin.schedule, kFunctionNames[size_t(key.function)], key.stage,
           key.component == 0 ? "" : fmt::format(" component {}", key.component),
           program.shared.schedule));
   return Status::success();
 }
 
-Result<SimulationCosts> getCosts(const Profile &profile, const program::Program &program) {
+Result<SimulationCosts> getCosts(const Profile &profile, const program::Program &program,
+                                 std::string_view overrides) {
   const program::SharedInfo &shared = program.shared;
   if (profile.origin.stages != shared.numStages)
     return Status::failure(fmt::format(
@@ -141,8 +147,6 @@ Result<SimulationCosts> getCosts(const Profile &profile, const program::Program 
                                        "'{}' was compiled for {}",
                                        profile.origin.components, shared.schedule,
                                        shared.contract.numComponents));
-  if (Status status = checkFunctions(profile, program); !status)
-    return status;
   SimulationCosts costs;
   for (const FunctionProfile &function : profile.functions)
     setFunction(costs, function, shared.contract.numComponents);
@@ -155,6 +159,10 @@ Result<SimulationCosts> getCosts(const Profile &profile, const program::Program 
   for (const StageProfile &stage : profile.stageSteps)
     costs.step.ofStage[stage.stage] = stage.time;
   setSizes(costs, profile.sizes);
+  if (Status status = costs.override(overrides); !status)
+    return status;
+  if (Status status = checkFunctions(profile, costs, program); !status)
+    return status;
   return costs;
 }
 
@@ -170,6 +178,7 @@ std::string getCostFile(std::string_view text) {
 
 Result<CostOption> CostOption::parse(std::string_view text) {
   CostOption option;
+  option.text = text;
   if (const std::string file = getCostFile(text); !file.empty()) {
     Result<Profile> profile = readProfileFile(file);
     if (!profile)
@@ -185,10 +194,14 @@ Result<CostOption> CostOption::parse(std::string_view text) {
 }
 
 Result<SimulationCosts> CostOption::getCosts(const program::Program &program) const {
-  Result<SimulationCosts> costs =
-      profile ? runtime::getCosts(*profile, program) : SimulationCosts::fromProgram(program.shared);
+  Result<SimulationCosts> costs = profile ? runtime::getCosts(*profile, program, overrides)
+                                          : SimulationCosts::fromProgram(program.shared);
   if (!costs)
     return costs;
+  if (profile) {
+    costs->profileOption = text;
+    return costs;
+  }
   if (Status status = costs->override(overrides); !status)
     return status;
   return costs;

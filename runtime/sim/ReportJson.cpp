@@ -162,6 +162,8 @@ std::string printJson(const Prediction &prediction, const program::Program &prog
   add("stages", fmt::format("{}", prediction.numStages));
   add("microbatches", fmt::format("{}", prediction.numMicrobatches));
   add("costs", printCosts(prediction));
+  add("cost_option",
+      prediction.costs.profileOption.empty() ? "null" : quote(prediction.costs.profileOption));
   add("pair_start", quote(getPairForm(prediction.costs)));
   add("makespan", print(prediction.makespan));
   add("ideal", print(prediction.ideal));

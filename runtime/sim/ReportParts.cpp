@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace dualpipe::runtime {
 
 using program::Command;
@@ -73,6 +75,45 @@ static std::string describePairStart(const SimulationCosts &costs) {
   return start +
          fmt::format("forwards have their results {}, backwards {}, none later than the pair ends",
                      describe(costs.forwardDone), describe(costs.backwardDone));
+}
+
+using PrintedCosts = std::vector<std::pair<std::string, std::string>>;
+
+/// More than so many costs of single stages are told as a range.
+static constexpr size_t kMaxStages = 4;
+
+static std::string getBase(const std::string &name) { return name.substr(0, name.find('[')); }
+
+/// "fwd[0] 1, fwd[1] 3, ..." becomes "fwd 1 to 3 by stage".
+static PrintedCosts summarizeCosts(const PrintedCosts &costs) {
+  PrintedCosts summary;
+  for (size_t first = 0; first != costs.size();) {
+    size_t end = first + 1;
+    while (end != costs.size() && costs[first].first != getBase(costs[first].first) &&
+           getBase(costs[end].first) == getBase(costs[first].first))
+      ++end;
+    if (end - first <= kMaxStages) {
+      summary.insert(summary.end(), costs.begin() + ptrdiff_t(first),
+                     costs.begin() + ptrdiff_t(end));
+    } else {
+      const auto isLess = [](const auto &a, const auto &b) {
+        return Costs::parseTicks(a.second).value_or(0) < Costs::parseTicks(b.second).value_or(0);
+      };
+      const auto [least, most] = std::minmax_element(costs.begin() + ptrdiff_t(first),
+                                                     costs.begin() + ptrdiff_t(end), isLess);
+      summary.emplace_back(getBase(costs[first].first),
+                           fmt::format("{} to {} by stage", least->second, most->second));
+    }
+    first = end;
+  }
+  return summary;
+}
+
+std::string describeCosts(const SimulationCosts &costs) {
+  std::string text;
+  for (const auto &[name, value] : summarizeCosts(costs.print()))
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  return text;
 }
 
 std::string describeAssumptions(const Prediction &prediction) {

@@ -20,36 +20,14 @@ static double getPercent(Ticks part, Ticks whole) {
 // Head
 //===----------------------------------------------------------------------===//
 
-using PrintedCosts = std::vector<std::pair<std::string, std::string>>;
-
-/// More than so many costs of single stages are told as a range.
-static constexpr size_t kMaxStages = 4;
-
-static std::string getBase(const std::string &name) { return name.substr(0, name.find('[')); }
-
-/// "fwd[0] 1, fwd[1] 3, ..." becomes "fwd 1 to 3 by stage".
-static PrintedCosts summarizeCosts(const PrintedCosts &costs) {
-  PrintedCosts summary;
-  for (size_t first = 0; first != costs.size();) {
-    size_t end = first + 1;
-    while (end != costs.size() && costs[first].first != getBase(costs[first].first) &&
-           getBase(costs[end].first) == getBase(costs[first].first))
-      ++end;
-    if (end - first <= kMaxStages) {
-      summary.insert(summary.end(), costs.begin() + ptrdiff_t(first),
-                     costs.begin() + ptrdiff_t(end));
-    } else {
-      const auto isLess = [](const auto &a, const auto &b) {
-        return Costs::parseTicks(a.second).value_or(0) < Costs::parseTicks(b.second).value_or(0);
-      };
-      const auto [least, most] = std::minmax_element(costs.begin() + ptrdiff_t(first),
-                                                     costs.begin() + ptrdiff_t(end), isLess);
-      summary.emplace_back(getBase(costs[first].first),
-                           fmt::format("{} to {} by stage", least->second, most->second));
-    }
-    first = end;
-  }
-  return summary;
+/// What of a profile the costs do not state.
+static std::string describeProfile(const SimulationCosts &costs) {
+  if (costs.profileOption.empty())
+    return "";
+  const std::string pairs =
+      costs.pairs.empty() ? "" : fmt::format("times of {} fused pairs and ", costs.pairs.size());
+  return fmt::format("in milliseconds, from --cost={}, which has {}sizes of the model as well\n",
+                     costs.profileOption, pairs);
 }
 
 static std::string printHead(const Prediction &prediction) {
@@ -58,21 +36,16 @@ static std::string printHead(const Prediction &prediction) {
                   prediction.ranks.size(), prediction.numStages, prediction.numMicrobatches);
   for (const auto &[name, value] : prediction.params)
     text += fmt::format(", {} = {}", name, value);
-  text += "\ncosts: ";
-  const char *separator = "";
-  for (const auto &[name, value] : summarizeCosts(prediction.costs.print())) {
-    text += fmt::format("{}{} {}", separator, name, value);
-    separator = ", ";
-  }
-  return text + "\n" + describeAssumptions(prediction);
+  return text + "\ncosts: " + describeCosts(prediction.costs) + "\n" +
+         describeProfile(prediction.costs) + describeAssumptions(prediction);
 }
 
 static std::string printTotals(const Prediction &prediction) {
   const Ticks worst = prediction.getWorstBubble();
-  std::string text = fmt::format(
-      "makespan {}, ideal {}; bubble of the worst rank {}, {:.1f} % of the time; rate {:.4f}\n",
-      print(prediction.makespan), print(prediction.ideal), print(worst),
-      getPercent(worst, prediction.makespan), prediction.getRate());
+  std::string text =
+      fmt::format("makespan {}, ideal {}; worst rank's bubble: {} ({:.1f} %); rate {:.4f}\n",
+                  print(prediction.makespan), print(prediction.ideal), print(worst),
+                  getPercent(worst, prediction.makespan), prediction.getRate());
   if (const std::optional<PublishedFormula> &formula = prediction.formula)
     text += fmt::format("published for {}: bubble {} = {}, here {}; activations {} = {}, here {}\n",
                         formula->name, formula->bubbleText, print(formula->bubble), print(worst),

@@ -131,6 +131,22 @@ def test_costs_of_components_are_forgotten_with_their_ops(driver, tools, open_pa
     assert_equal(numbers(driver), report(tools, *size, f"--cost={text}"))
 
 
+def test_a_profile_stays_in_the_costs(driver, tools, open_page, tmp_path):
+    """It has times of pairs, which no other option says."""
+    profile = tmp_path / "profile.json"
+    done = tools.launch(tools.compile("dualpipe", 4, 10), "--model=wait", f"--profile={profile}")
+    assert done.returncode == 0, done.stderr
+    option = f"{profile},reduce=0.5"
+    size = ("dualpipe", 4, 10)
+    open_page(*size, f"--cost={option}")
+    assert driver.execute_script("return dualpipe.getCostText();") == option
+    for given in ({}, {"reduce": 700000, "transfer": 300000, "separate": True}, {"separate": False, "fused": 7000000},
+                  {"bwd_input": 1100000}, {"fused": None}):
+        text = driver.execute_script("dualpipe.setCosts(arguments[0]); return dualpipe.getCostText();", given)
+        assert text.startswith(f"{profile}")
+        assert_equal(numbers(driver), report(tools, *size, f"--cost={text}"))
+
+
 def test_the_critical_path_is_the_report_s(driver, tools, open_page):
     costs = "--cost=fwd=1,bwd_input=1.5,transfer=0.25,reduce=0.5,step=0.25"
     open_page("dualpipe", 4, 10, costs)

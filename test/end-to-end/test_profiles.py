@@ -125,8 +125,8 @@ def test_a_trace_of_a_run(tools, tmp_path):
 
 
 @pytest.mark.parametrize("arguments,message", [
-    (["--profile=x.json"], "--profile needs --steps=2 or more: the first step does not count"),
-    (["--explain"], "--explain needs --steps=2 or more: the first step does not count"),
+    (["--profile=x.json", "--steps=1"], "--profile needs --steps=2 or more: the first step does not count"),
+    (["--explain", "--steps=1"], "--explain needs --steps=2 or more: the first step does not count"),
     (["--explain", "--steps=2", "--shuffle=1"], "--explain does not apply with --shuffle, which runs on one thread"),
     (["--trace=x.json", "--shuffle=1"], "--trace does not apply with --shuffle, which runs on one thread"),
     (["--backend=sim", "--trace=x.json"], "--trace does not apply with --backend=sim, which computes nothing"),
@@ -141,6 +141,38 @@ def test_bad_options_are_told(tools, arguments, message):
     assert f"launcher: error: {message}" in done.stderr
 
 
+def test_measuring_takes_three_steps_unless_told(tools, tmp_path):
+    path = tmp_path / "x.json"
+    done = good(tools.launch(tools.compile("1f1b", 2, 4), "--model=noop", f"--profile={path}", "--json"))
+    assert len(json.loads(done.stdout)["steps"]) == 3
+    assert json.loads(path.read_text())["steps"] == 2
+
+
+def test_a_profile_is_named_where_its_pairs_count(tools, tmp_path):
+    """The costs state no times of pairs: what is printed with the file gives the report again."""
+    path = tmp_path / "x.json"
+    profile(tools, tools.compile("dualpipe", 4, 8), path)
+    size = [EXAMPLES / "dualpipe.pipe", "--ranks=4", "--microbatches=8"]
+    option = f"{path},transfer=0.5"
+    written = tmp_path / "report.json"
+    good(tools.opt(*size, f"--cost={option}", "--emit=report", "-o", written))
+    found = json.loads(written.read_text())
+    assert found["cost_option"] == option
+    assert simulate(tools, tools.compile("dualpipe", 4, 8), found["cost_option"])["makespan"] == found["makespan"]
+    text = good(tools.opt(*size, f"--cost={option}", "--emit=report")).stdout
+    pairs = len(json.loads(path.read_text())["pairs"])
+    assert f"in milliseconds, from --cost={option}, which has times of {pairs} fused pairs and sizes" in text
+    chart = good(tools.opt(*size, f"--cost={option}", "--emit=svg")).stdout
+    assert "times in ms: " in chart and "time, in milliseconds" in chart
+    trace = json.loads(good(tools.opt(*size, f"--cost={option}", "--emit=trace")).stdout)
+    assert trace["otherData"]["cost_option"] == option
+    most = max(sum(event["args"].values()) for event in trace["traceEvents"]
+               if event["ph"] == "C" and event["name"] == "bytes in use" and event["pid"] == 2)
+    # In list order the report counts no more, and no more than what is allocated is ever in use.
+    assert found["memory"][1]["slots_peak"] <= most <= found["memory"][1]["slots"]
+    assert simulate(tools, tools.compile("dualpipe", 4, 8), "transfer=0.5")["cost_option"] is None
+
+
 def test_profiles_that_do_not_fit_are_told(tools, tmp_path):
     path = tmp_path / "1f1b.json"
     profile(tools, tools.compile("1f1b", 4, 8), path)
@@ -153,6 +185,11 @@ def test_profiles_that_do_not_fit_are_told(tools, tmp_path):
         done = tools.opt(tools.compile(*program), f"--cost={path}", "--emit=report")
         assert done.returncode == 1
         assert message in done.stderr
+    # What the profile lacks may be given, all of it.
+    done = tools.launch(tools.compile("zb-h1", 4, 8), "--backend=sim", f"--cost={path},bwd_input=1,bwd_weight=1")
+    assert "in milliseconds, from --cost=" in good(done).stdout
+    done = tools.launch(tools.compile("zb-h1", 4, 8), "--backend=sim", f"--cost={path},bwd_input=1")
+    assert "has no bwd_weight of stage 0, which 'zb_h1' launches" in done.stderr
     empty = tmp_path / "empty.json"
     empty.write_text("")
     done = tools.opt(tools.compile("1f1b", 4, 8), f"--cost={empty}", "--emit=report")

@@ -86,7 +86,7 @@ def test_what_is_written_on_it(tools):
     shown = texts(ET.fromstring(draw(tools, *arguments)))
     found = report(tools, *arguments)
     assert "dualpipe: 8 ranks, 8 stages, 20 micro-batches" in shown
-    assert f'makespan {found["makespan"]}, ideal {found["ideal"]}, bubble of the worst rank ' \
+    assert f'makespan {found["makespan"]}, ideal {found["ideal"]}, worst rank\'s bubble: ' \
            f'{found["bubble"]["max"]} (9.1 %)' in shown
     for label in ("forward", "backward", "input half", "weight half", "fused: both at once", "down", "up", "idle",
                   "warm-up", "zero bubble", "steady", "drain", "weights", *(f"rank {rank}" for rank in range(8))):
@@ -234,3 +234,16 @@ def test_names_are_escaped(tools, tmp_path):
     assert "a<b>" not in page
     facts = re.search(r'id="facts">(.*?)</script>', page, re.S)[1]
     assert json.loads(facts)["files"][0].endswith('a<b>&"c.pipe')
+
+
+def test_what_ops_take_fits_on_the_chart(tools):
+    costs = ",".join(f"{name}[{stage}]=1.12345{1 + stage}" for name in ("fwd", "bwd_input", "bwd_weight", "step")
+                     for stage in range(4))
+    root = ET.fromstring(draw(tools, *pipe("1f1b", 4, 8, f"--cost={costs}")))
+    lines = [text for text in root.iter(f"{SVG}text") if text.get("class") == "faint" and float(text.get("y")) < 130]
+    assert len(lines) > 1
+    assert "fwd[0] 1.123451" in lines[0].text and "step[3] 1.123454" in lines[-1].text
+    width = float(root.get("viewBox").split()[2])
+    assert all(62 + 5.6 * len(line.text) <= width for line in lines)
+    legend = next(float(text.get("y")) for text in root.iter(f"{SVG}text") if text.text == "forward")
+    assert legend > max(float(line.get("y")) for line in lines) + 10

@@ -24,7 +24,13 @@ bool opt::isPicture(Emit emit) {
 static std::string printTrace(const program::Program &program, const runtime::Simulation &run,
                               const runtime::SimulationCosts &costs) {
   runtime::TraceOptions trace;
+  if (const std::optional<runtime::ModelSizes> &sizes = costs.model)
+    trace.slotSize = [&](program::SlotKind kind, uint32_t sizeGroup) {
+      return sizes->getSlotBytes(program.shared.contract, kind, sizeGroup);
+    };
   trace.notes.emplace_back("times", "predicted: a unit of the costs is a millisecond");
+  if (!costs.profileOption.empty())
+    trace.notes.emplace_back("cost_option", costs.profileOption);
   for (const auto &[name, value] : costs.print())
     trace.notes.emplace_back("cost " + name, value);
   return runtime::printTrace(program, run.commands, trace);

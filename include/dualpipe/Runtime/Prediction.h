@@ -123,6 +123,9 @@ std::optional<PublishedFormula> findFormula(const program::SharedInfo &shared,
 std::string printText(const Prediction &prediction, const program::Program &program);
 /// The report as a JSON object (docs/reports.md), with a newline at the end.
 std::string printJson(const Prediction &prediction, const program::Program &program);
+/// What `SimulationCosts::print` states, in a line: "fwd 1, bwd 2". Times of more than four single
+/// stages are told as a range, "fwd 1 to 3 by stage".
+std::string describeCosts(const SimulationCosts &costs);
 /// How many stages of one pipeline a rank holds.
 uint32_t getPartsPerRank(const program::SharedInfo &shared);
 

@@ -106,15 +106,18 @@ Result<Profile> parseProfile(std::string_view text);
 /// Fails with the name of the file in front.
 Result<Profile> readProfileFile(const std::string &path);
 
-/// The costs of `program` by a profile: times in milliseconds. Fails where the profile
-/// is of another number of stages, or lacks a function that the program launches.
-Result<SimulationCosts> getCosts(const Profile &profile, const program::Program &program);
+/// The costs of `program` by a profile, and over them what `overrides` gives as
+/// `SimulationCosts::override` reads it: times in milliseconds. Fails where the profile is
+/// of another number of stages, or where neither has a function that the program launches.
+Result<SimulationCosts> getCosts(const Profile &profile, const program::Program &program,
+                                 std::string_view overrides = "");
 
 /// What `--cost` of the tools says: NAME=VALUE items, and in front of them perhaps a
 /// profile.
 struct CostOption {
   std::optional<Profile> profile;
   std::string overrides;
+  std::string text; ///< as given
 
   /// Reads the profile. Fails as `readProfileFile` and `SimulationCosts::parse` do.
   static Result<CostOption> parse(std::string_view text);

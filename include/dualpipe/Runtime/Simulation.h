@@ -103,6 +103,10 @@ struct SimulationCosts {
   /// Of the model; where they are known, a prediction says what memory ranks take.
   std::optional<ModelSizes> model;
 
+  /// What `--cost` said, where that begins with a profile ("FILE.json,cores=2"): the times of
+  /// pairs and the sizes are then part of the costs, but not of what `print` states.
+  std::string profileOption;
+
   /// From the last member's coming to the end of a reduction. Where bytes and bandwidth
   /// are known, the time of a ring comes on top (docs/reports.md).
   OpCost reduce;
@@ -127,7 +131,7 @@ struct SimulationCosts {
   /// schedule that cuts what a rank holds into so many stages.
   void divideAmong(uint32_t parts);
   /// Names and values as `parse` reads them, in which every time that counts is
-  /// stated.
+  /// stated; with a profile those of pairs and the sizes are not (`profileOption`).
   std::vector<std::pair<std::string, std::string>> print() const;
   /// The costs that a program was planned with.
   static Result<SimulationCosts> fromProgram(const program::SharedInfo &shared);

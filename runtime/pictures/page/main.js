@@ -29,6 +29,7 @@ class Page {
   constructor(program) {
     this.program = program;
     this.costs = structuredClone(program.costs);
+    this.changed = new Set();
     this.index = new OpIndex(program);
     this.rows =
         program.rankPrograms.map((_, rank) => makeRow(program, rank, this.index.pipelineOf));
@@ -75,6 +76,7 @@ class Page {
    */
   setCosts(given) {
     for (const [name, value] of Object.entries(given)) {
+      this.changed.add(name === "separate" ? "start" : name);
       if (BY_STAGE.includes(name))
         this.costs[name] = {common: value, stages: {}};
       else
@@ -96,8 +98,35 @@ class Page {
     this.costs.others = this.costs.others.filter((text) => !isForgotten(text));
   }
 
-  /** As `--cost` takes them. */
+  /** As `--cost` takes them: with the profile where they came from one. */
   getCostText() {
+    const {option} = this.costs;
+    return option === null ? this.listCosts().join(",") : this.listOver(option).join(",");
+  }
+
+  /**
+   * A profile, and what stands over it. It has what cannot be stated: sizes, and the times of
+   * pairs, which hold until a time of an op or of all pairs is changed. Then all times are stated.
+   */
+  listOver(option) {
+    const [file, ...given] = option.split(",");
+    const getName = (text) => text.split("=")[0];
+    const getBase = (text) => text.split(/[=[]/)[0];
+    const isOfOps = (name) => COMPUTES.includes(name) || name === "fused";
+    if ([...this.changed].some(isOfOps)) {
+      const stated = this.listCosts();
+      const names = new Set(stated.flatMap((text) => [getName(text), getBase(text)]));
+      const isLeft = (text) => !isOfOps(getBase(text)) && !names.has(getBase(text));
+      return [file, ...given.filter(isLeft), ...stated];
+    }
+    const isChanged = (text) => this.changed.has(getBase(text));
+    return [
+      file, ...given.filter((text) => !isChanged(text)), ...this.listCosts().filter(isChanged)
+    ];
+  }
+
+  /** Every time that a name has. */
+  listCosts() {
     const texts = [];
     for (const name of BY_STAGE) {
       const {common, stages} = this.costs[name];
@@ -110,9 +139,7 @@ class Page {
     if (this.costs.fused !== null) texts.push(`fused=${this.print(this.costs.fused)}`);
     for (const name of ["transfer", "occupancy"])
       texts.push(`${name}=${this.print(this.costs[name])}`);
-    return [
-      ...texts, ...this.costs.others, `start=${this.costs.separate ? "separate" : "joint"}`
-    ].join(",");
+    return [...texts, ...this.costs.others, `start=${this.costs.separate ? "separate" : "joint"}`];
   }
 
   /** In ticks, or null where it is derived. By stage: that of the first. */
@@ -180,6 +207,7 @@ class Page {
   /** The costs that the page came with. */
   resetCosts() {
     this.costs = structuredClone(this.program.costs);
+    this.changed.clear();
     this.setCosts({});
   }
 

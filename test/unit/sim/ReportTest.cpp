@@ -35,7 +35,7 @@ TEST(Report, Text) {
   EXPECT_EQ(dropFolder(getText("1f1b", {2, 4}, "")),
             R"(one_f_one_b: 2 ranks, 2 stages, 4 micro-batches
 costs: fwd 1, bwd_input 1, bwd_weight 1, transfer 0, start joint
-makespan 15, ideal 12; bubble of the worst rank 3, 20.0 % of the time; rate 0.2000
+makespan 15, ideal 12; worst rank's bubble: 3 (20.0 %); rate 0.2000
 published for 1F1B: bubble (PP - 1)(F + B) = 3, here 3; activations PP = 2, here 2
 
 rank  busy  bubble     %  warm-up  drain  peers  slots  reduce  pairs  activations  weights  sends  peers by rank
