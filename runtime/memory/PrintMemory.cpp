@@ -159,7 +159,7 @@ std::vector<std::vector<std::string>> tabulateMemory(const std::vector<RankMemor
       {"rank", "memory", "weights", "gradients", "optimizer", "workspace", "slots"}};
   for (unsigned kind = 0; kind != program::kNumSlotKinds; ++kind)
     rows.front().push_back(program::getName(SlotKind(kind)));
-  rows.front().push_back("most of the slots in use at once");
+  rows.front().push_back("most that hold values, in the order of the list");
   for (const RankMemory &entry : memory)
     rows.push_back(makeRow(entry, program));
   return rows;

@@ -86,7 +86,7 @@ def test_text(tools):
     assert f": weights {weights:.1f} KiB, gradients {weights:.1f} KiB, workspace " in done.stdout
     report = tools.launch(program, *SETTINGS["mlp"], "--backend=sim")
     assert report.returncode == 0, report.stderr
-    assert "most of the slots in use at once" in report.stdout
+    assert "most that hold values, in the order of the list" in report.stdout
 
 
 def test_without_a_model_there_are_no_bytes(tools):
@@ -127,4 +127,4 @@ def test_a_profile_has_the_sizes_of_its_model(tools, tmp_path):
     assert predict(tools, "1f1b") is None
     text = tools.opt(EXAMPLES / "1f1b.pipe", "--ranks=4", "--microbatches=8", f"--cost={profile}", "--emit=report")
     assert text.returncode == 0, text.stderr
-    assert "most of the slots in use at once" in text.stdout
+    assert "most that hold values, in the order of the list" in text.stdout

@@ -229,7 +229,8 @@ TEST(RankMemoryTest, PredictionsHaveItWhereSizesAreKnown) {
   EXPECT_EQ(with->memory[1].getTotal(), measure(program, makeSizes(2))[1].getTotal());
   const nlohmann::json json = nlohmann::json::parse(printJson(*with, program));
   EXPECT_EQ(json["memory"], nlohmann::json(toJson(with->memory, program)));
-  EXPECT_THAT(printText(*with, program), HasSubstr("most of the slots in use at once"));
+  EXPECT_THAT(printText(*with, program),
+              HasSubstr("most that hold values, in the order of the list"));
   EXPECT_THAT(printText(*without, program), Not(HasSubstr("in use at once")));
 
   costs.model = makeSizes(3);
