@@ -102,7 +102,7 @@ def test_the_launcher_predicts_the_same(tools):
     assert json.loads(done.stdout) == report(tools, program, costs)
     text = good(tools.launch(program, "--backend=sim", costs)).stdout
     assert text == good(tools.opt(program, costs, "--emit=report")).stdout
-    assert "makespan" in text and "bubble of the worst rank" in text
+    assert "makespan" in text and "worst rank's bubble" in text
 
 
 @pytest.mark.parametrize("arguments,message", [
@@ -188,3 +188,21 @@ def test_results_come_no_later_than_their_pair(tools):
         assert (f"forwards have their results {late} after that, backwards {late} after that, none later than the "
                 "pair ends") in text
     assert texts[0].replace(" 2 after", " 99 after").replace("_done 2,", "_done 99,") == texts[1]
+
+
+def test_times_of_single_stages_are_not_compared_over_other_stages(tools):
+    inputs = [EXAMPLES / "1f1b.pipe", EXAMPLES / "interleaved.pipe", "--ranks=4", "--microbatches=8"]
+    done = tools.opt("--compare", *inputs, "--cost=fwd[0]=2")
+    assert done.returncode == 1
+    assert "--cost=fwd[0]=2 has times of single stages, and 'one_f_one_b' has 4 stages, 'interleaved' 8" in done.stderr
+    good(tools.opt("--compare", *inputs, "--cost=fwd=2"))
+    good(tools.opt("--compare", EXAMPLES / "1f1b.pipe", EXAMPLES / "zb-h1.pipe", *inputs[2:], "--cost=fwd[0]=2"))
+
+
+def test_the_ending_says_how_a_report_is_written(tools, tmp_path):
+    arguments = pipe("1f1b", 2, 4, "--emit=report")
+    for name, is_json in [("r.json", True), ("r.txt", False)]:
+        good(tools.opt(*arguments, "-o", tmp_path / name))
+        assert (tmp_path / name).read_text().startswith("{") == is_json
+    good(tools.opt(*arguments, "--format=text", "-o", tmp_path / "t.json"))
+    assert (tmp_path / "t.json").read_text().startswith("one_f_one_b: ")

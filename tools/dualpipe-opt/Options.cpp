@@ -88,7 +88,7 @@ static cl::opt<std::string>
                       "(docs/reports.md)"));
 static cl::opt<ReportFormat>
     formatFlag("format", cl::cat(category), cl::init(ReportFormat::Text),
-               cl::desc("How a report is written"),
+               cl::desc("How a report is written; json where -o ends in .json"),
                cl::values(clEnumValN(ReportFormat::Text, "text", "for people"),
                           clEnumValN(ReportFormat::Json, "json", "for programs")));
 static cl::opt<runtime::Theme>
@@ -308,6 +308,8 @@ static Status readComparison(DriverOptions &options) {
 /// The costs are read again over those of each program.
 static Status readPrediction(DriverOptions &options) {
   options.reportFormat = formatFlag;
+  if (formatFlag.getNumOccurrences() == 0 && options.output.ends_with(".json"))
+    options.reportFormat = ReportFormat::Json;
   options.theme = themeFlag;
   Result<runtime::CostOption> costs = runtime::CostOption::parse(costFlag.getValue());
   if (!costs)

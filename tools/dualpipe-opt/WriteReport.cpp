@@ -83,6 +83,15 @@ struct Comparison {
 
 static LogicalResult addProgram(const DriverOptions &options, const program::Program &program,
                                 Comparison &comparison) {
+  if (!comparison.predictions.empty() &&
+      options.predictionCosts.overrides.find('[') != std::string::npos &&
+      comparison.predictions.front().numStages != program.shared.numStages)
+    return complain(fmt::format(
+        "{}: --cost={} has times of single stages, and '{}' has {} stages, '{}' {}: compare "
+        "schedules of equally many, or give times of all stages",
+        options.input, options.predictionCosts.text, comparison.predictions.front().schedule,
+        comparison.predictions.front().numStages, program.shared.schedule,
+        program.shared.numStages));
   Result<SimulationCosts> costs = getPredictionCosts(options, program);
   if (!costs)
     return complain(options.input + ": " + costs.message());
