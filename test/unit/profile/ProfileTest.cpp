@@ -201,7 +201,8 @@ TEST(ProfileCosts, OfAnotherSchedule) {
                         program.shared.schedule));
   EXPECT_EQ(getError(buildPipelines({.numRanks = 3, .numMicrobatches = 4, .splitBackward = true})),
             fmt::format("the profile of '{0}' has no bwd_input of stage 0, which '{0}' launches: "
-                        "profile a schedule that does, or this one",
+                        "profile a schedule that does, or this one, or give its time after the "
+                        "file",
                         program.shared.schedule));
   Program parts = program;
   parts.shared.contract.numComponents = 2;

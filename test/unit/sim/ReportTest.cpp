@@ -167,6 +167,7 @@ TEST(Report, Json) {
   "stages": 2,
   "microbatches": 4,
   "costs": {"fwd": 1, "bwd_input": 1, "bwd_weight": 1, "transfer": 0, "start": "joint"},
+  "cost_option": null,
   "pair_start": "joint",
   "makespan": 15,
   "ideal": 12,
