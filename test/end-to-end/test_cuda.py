@@ -156,7 +156,7 @@ def test_folded_channels_need_a_gpu_per_rank(tools):
 @pytest.mark.parametrize("option", ["--trace", "--profile", "--explain"])
 def test_auto_records_on_the_cpu(tools, tmp_path, option, backend):
     program = tools.compile("1f1b", 2, 4)
-    arguments = ["--steps=2", option, *([] if option == "--explain" else [tmp_path / "times"])]
+    arguments = ["--steps=2", option, *([] if option == "--explain" else [tmp_path / "times.json"])]
     done = tools.launch(program, *backend, *SMALL, *arguments, env=soft())
     assert done.returncode == 0, done.stderr
     assert "launcher: note: running on the CPU: times are recorded only there" in done.stderr
