@@ -156,7 +156,8 @@ void SoftGpu::State::runFront(SoftStream &stream) {
     if (!task.isDone() && !task.cancelled)
       return;
     stream.clock.join(task.clock);
-    std::erase(task.comm->order, op.nccl);
+    if (!task.cancelled) // else its communicator is gone
+      std::erase(task.comm->order, op.nccl);
     break;
   }
   }
