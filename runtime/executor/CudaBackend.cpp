@@ -1,6 +1,7 @@
 //===- CudaBackend.cpp - ranks on GPUs of this process ---------------------------===//
 
 #include "dualpipe/Runtime/Cuda/CudaBackend.h"
+#include "FirstFailure.h"
 
 #include "dualpipe/Runtime/Cuda/GpuTransport.h"
 #include "dualpipe/Runtime/Numerics.h"
@@ -33,15 +34,6 @@ Result<CudaApis> loadCudaApis() {
 }
 
 namespace {
-
-/// Outside of a session: the first failure.
-struct FirstFailure : FailureSink {
-  void fail(Status status) override {
-    if (!failure)
-      failure = std::move(status);
-  }
-  std::optional<Status> failure;
-};
 
 /// What a check computes on: a device without a program, whose copies go to the stream of the
 /// calls.

@@ -2,6 +2,7 @@
 
 #include "dualpipe/Runtime/ShuffledRun.h"
 #include "Executor.h"
+#include "FirstFailure.h"
 #include "Watchdog.h"
 
 #include "dualpipe/Runtime/ShuffledDevice.h"
@@ -16,15 +17,6 @@
 namespace dualpipe::runtime {
 
 namespace {
-
-/// Keeps the first failure; nothing else runs that it would have to stop.
-struct FirstFailure : FailureSink {
-  void fail(Status status) override {
-    if (!failure)
-      failure = std::move(status);
-  }
-  std::optional<Status> failure;
-};
 
 class ShuffledRun {
 public:

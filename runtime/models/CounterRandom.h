@@ -1,6 +1,6 @@
 //===- CounterRandom.h - random numbers as a function of a counter ----------===//
 //
-// The streams of kernels/Random.h, for the host.
+// The streams of kernels/Random.h, for the host, and a sequence to draw from.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,6 +9,7 @@
 
 #include "runtime/kernels/Random.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 
@@ -32,6 +33,18 @@ public:
 
 private:
   uint64_t key = 0;
+};
+
+/// A sequence of numbers that is the same on every machine (SplitMix64).
+class Dice {
+public:
+  explicit Dice(uint64_t seed) : state(seed) {}
+  uint64_t draw() { return mixBits(state += kGoldenGamma); }
+  /// Below `count`, which is not 0.
+  size_t below(size_t count) { return draw() % count; }
+
+private:
+  uint64_t state;
 };
 
 } // namespace dualpipe::models

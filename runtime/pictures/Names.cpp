@@ -2,34 +2,18 @@
 
 #include "Names.h"
 
+#include "dualpipe/Program/Keywords.h"
+
 #include <fmt/format.h>
 
 namespace dualpipe::runtime {
 
 using program::Command;
 using program::CommandOp;
-using program::Function;
 using program::RankProgram;
 using program::SharedInfo;
 using program::SlotKind;
 using program::StreamKind;
-
-const char *getKeyword(Function function) {
-  switch (function) {
-  case Function::LoadInput:
-  case Function::LoadLabels:
-    return program::getName(function);
-  case Function::Forward:
-    return "fwd";
-  case Function::Backward:
-    return "bwd";
-  case Function::BackwardInput:
-    return "bwd_input";
-  case Function::BackwardWeight:
-    return "bwd_weight";
-  }
-  return "";
-}
 
 static const char *getKindName(const program::Channel &channel) {
   return channel.kind == SlotKind::Output ? "act" : "grad";
@@ -66,7 +50,7 @@ Subject getSubject(const SharedInfo &shared, const RankProgram &rank, uint32_t i
   switch (command.op) {
   case CommandOp::Launch: {
     const program::Launch &launch = rank.launches[command.arg];
-    return {getKeyword(launch.function), launch.stage, launch.microbatch};
+    return {program::getKeyword(launch.function), launch.stage, launch.microbatch};
   }
   case CommandOp::Pair: {
     Subject subject = command.arg == 0 ? Subject() : getSubject(shared, rank, index + 1);

@@ -9,9 +9,6 @@
 
 namespace dualpipe::runtime {
 
-/// "fwd", "bwd", "bwd_input", "bwd_weight"; of a load, its own name.
-const char *getKeyword(program::Function function);
-
 /// "compute", "send act to 1", "recv grad from 3", "reduce [0, 7]".
 std::string describeStream(const program::SharedInfo &shared, const program::Stream &stream);
 

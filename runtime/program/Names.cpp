@@ -1,5 +1,6 @@
 //===- Names.cpp - names and small facts of programs ------------------------===//
 
+#include "dualpipe/Program/Keywords.h"
 #include "dualpipe/Program/Program.h"
 
 namespace dualpipe::program {
@@ -38,6 +39,23 @@ const char *getName(Function function) {
     return "backward_input";
   case Function::BackwardWeight:
     return "backward_weight";
+  }
+  return "unknown";
+}
+
+const char *getKeyword(Function function) {
+  switch (function) {
+  case Function::LoadInput:
+  case Function::LoadLabels:
+    return getName(function);
+  case Function::Forward:
+    return "fwd";
+  case Function::Backward:
+    return "bwd";
+  case Function::BackwardInput:
+    return "bwd_input";
+  case Function::BackwardWeight:
+    return "bwd_weight";
   }
   return "unknown";
 }

@@ -29,17 +29,6 @@ using program::RankProgram;
 
 namespace {
 
-/// A time, and the command whose end it is.
-struct Clock {
-  Ticks time = 0;
-  CommandRef by;
-
-  void raise(const Clock &other) {
-    if (other.time > time)
-      *this = other;
-  }
-};
-
 /// A stream of a rank, at the command that it has come to.
 struct Stream {
   uint32_t rank = 0;

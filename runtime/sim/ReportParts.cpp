@@ -2,6 +2,8 @@
 
 #include "ReportParts.h"
 
+#include "dualpipe/Program/Keywords.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,25 +15,15 @@ using program::CommandOp;
 using program::Function;
 using program::RankProgram;
 
-static const char *getKeyword(Function function) {
-  switch (function) {
-  case Function::Backward:
-    return "bwd";
-  case Function::BackwardInput:
-    return "bwd_input";
-  case Function::BackwardWeight:
-    return "bwd_weight";
-  case Function::LoadInput:
-  case Function::LoadLabels:
-  case Function::Forward:
-    return "fwd";
-  }
-  return "";
+/// Loading belongs to the forward that needs it.
+static const char *getOpKeyword(Function function) {
+  const bool loads = function == Function::LoadInput || function == Function::LoadLabels;
+  return program::getKeyword(loads ? Function::Forward : function);
 }
 
 static WaitingOp describeLaunch(const RankProgram &rank, uint32_t command) {
   const program::Launch &launch = rank.launches[rank.commands[command].arg];
-  return {getKeyword(launch.function), launch.stage, launch.microbatch};
+  return {getOpKeyword(launch.function), launch.stage, launch.microbatch};
 }
 
 WaitingOp findWaitingOp(const program::Program &program, CommandRef ref) {

@@ -11,6 +11,17 @@
 
 namespace dualpipe::runtime {
 
+/// A time, and the command whose end it is.
+struct Clock {
+  Ticks time = 0;
+  CommandRef by;
+
+  void raise(const Clock &other) {
+    if (other.time > time)
+      *this = other;
+  }
+};
+
 /// What a rank holds for micro-batches.
 struct HeldWork {
   uint32_t activations = 0;

@@ -39,17 +39,6 @@ using program::StreamKind;
 
 namespace {
 
-/// A time, and the command whose end it is.
-struct Clock {
-  Ticks time = 0;
-  CommandRef by;
-
-  void raise(const Clock &other) {
-    if (other.time > time)
-      *this = other;
-  }
-};
-
 /// The two directions in which values flow. In a pair that starts separately, what
 /// flows in one direction concerns the members of that direction only.
 enum Direction { kActivations, kGradients, kNumDirections };

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dualpipe/Program/Keywords.h"
 #include "dualpipe/Runtime/Simulation.h"
 
 #include <fmt/format.h>
@@ -433,30 +434,12 @@ static void printOwn(const SimulationCosts &costs, const NamedCost &cost, Printe
              cost.member);
 }
 
-static const char *getKeyword(Function function) {
-  switch (function) {
-  case Function::LoadInput:
-    return "load_input";
-  case Function::LoadLabels:
-    return "load_labels";
-  case Function::Forward:
-    return "fwd";
-  case Function::Backward:
-    return "bwd";
-  case Function::BackwardInput:
-    return "bwd_input";
-  case Function::BackwardWeight:
-    return "bwd_weight";
-  }
-  return "";
-}
-
 std::vector<std::pair<std::string, std::string>> SimulationCosts::print() const {
   PrintedCosts items = ops.print();
   for (const auto &[key, cost] : components)
     if (cost.time)
       items.emplace_back(
-          fmt::format("{}[{}.{}]", getKeyword(key.function), key.stage, key.component),
+          fmt::format("{}[{}.{}]", program::getKeyword(key.function), key.stage, key.component),
           Costs::printTicks(*cost.time));
   for (const NamedCost &cost : kOwn)
     printOwn(*this, cost, items);

@@ -36,6 +36,9 @@ struct CudaDevice::State {
   Status createEvents();
   void listMilestones();
   Status waitFor(Stream stream, const char *what);
+  /// Copies by what `issue` calls, the driver's function of this name, and waits for it.
+  template <typename Copy>
+  Status copy(size_t bytes, const char *name, const char *what, Copy &&issue);
   Status fail(DriverStatus status, uint32_t stream, uint32_t command);
   DriverStatus findPending(uint32_t &stream);
   void advancePositions();
@@ -200,36 +203,29 @@ Status CudaDevice::State::waitFor(Stream stream, const char *what) {
   }
 }
 
-Status CudaDevice::upload(void *to, const void *from, size_t bytes) {
+template <typename Copy>
+Status CudaDevice::State::copy(size_t bytes, const char *name, const char *what, Copy &&issue) {
   if (bytes == 0)
     return Status::success();
-  const ContextScope scope(state->gpu);
+  const ContextScope scope(gpu);
   if (!scope.getStatus().ok())
     return scope.getStatus();
-  const Stream stream = state->streams.back();
-  if (Status status = check(
-          state->driver,
-          state->driver.memcpyHtoDAsync(reinterpret_cast<DevicePointer>(to), from, bytes, stream),
-          "cuMemcpyHtoDAsync");
-      !status.ok())
+  const Stream stream = streams.back();
+  if (Status status = check(driver, issue(stream), name); !status.ok())
     return status;
-  return state->waitFor(stream, "a copy to the GPU");
+  return waitFor(stream, what);
+}
+
+Status CudaDevice::upload(void *to, const void *from, size_t bytes) {
+  return state->copy(bytes, "cuMemcpyHtoDAsync", "a copy to the GPU", [&](Stream stream) {
+    return state->driver.memcpyHtoDAsync(reinterpret_cast<DevicePointer>(to), from, bytes, stream);
+  });
 }
 
 Status CudaDevice::download(void *to, const void *from, size_t bytes) {
-  if (bytes == 0)
-    return Status::success();
-  const ContextScope scope(state->gpu);
-  if (!scope.getStatus().ok())
-    return scope.getStatus();
-  const Stream stream = state->streams.back();
-  if (Status status = check(
-          state->driver,
-          state->driver.memcpyDtoHAsync(to, reinterpret_cast<DevicePointer>(from), bytes, stream),
-          "cuMemcpyDtoHAsync");
-      !status.ok())
-    return status;
-  return state->waitFor(stream, "a copy from the GPU");
+  return state->copy(bytes, "cuMemcpyDtoHAsync", "a copy from the GPU", [&](Stream stream) {
+    return state->driver.memcpyDtoHAsync(to, reinterpret_cast<DevicePointer>(from), bytes, stream);
+  });
 }
 
 //===--- Issuing ------------------------------------------------------------===//

@@ -11,17 +11,7 @@
 
 namespace dualpipe::runtime {
 
-/// A sequence of numbers that is the same on every machine (SplitMix64).
-class Dice {
-public:
-  explicit Dice(uint64_t seed) : state(seed) {}
-  uint64_t draw() { return models::mixBits(state += models::kGoldenGamma); }
-  /// Below `count`, which is not 0.
-  size_t below(size_t count) { return draw() % count; }
-
-private:
-  uint64_t state;
-};
+using models::Dice;
 
 /// A command that was issued and has not run yet.
 struct ShuffledTask {

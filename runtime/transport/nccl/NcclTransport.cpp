@@ -48,6 +48,8 @@ struct NcclTransport::State {
   Status settle(OwnedCommunicator &communicator);
   Status beginCall(OwnedCommunicator &communicator);
   Status finishCall(OwnedCommunicator &communicator, NcclStatus status, const char *name);
+  template <typename Issue>
+  Status transfer(uint32_t channel, size_t bytes, const char *name, Issue &&issue);
   Status sumTwo(Stream stream, ReduceEnd &end, StageCopy &copy);
   Status sumGroup(Stream stream, ReduceEnd &end, StageCopy &copy, uint32_t first, uint32_t last);
   Status sumMany(Stream stream, ReduceEnd &end, StageCopy &copy);
@@ -235,31 +237,31 @@ Status NcclTransport::endGroup() {
   return status;
 }
 
-Status NcclTransport::send(uint32_t stream, uint32_t, uint32_t channel, const void *data,
-                           size_t bytes) {
-  const ChannelEnd &end = state->channels.find(channel)->second;
+/// One end of a transfer: `issue` calls the function of NCCL that has this name.
+template <typename Issue>
+Status NcclTransport::State::transfer(uint32_t channel, size_t bytes, const char *name,
+                                      Issue &&issue) {
+  const ChannelEnd &end = channels.find(channel)->second;
   if (bytes == 0)
     return Status::success();
-  if (Status status = state->beginCall(*end.communicator); !status.ok())
+  if (Status status = beginCall(*end.communicator); !status.ok())
     return status;
-  return state->finishCall(*end.communicator,
-                           state->nccl.send(data, bytes, NcclType::Int8, end.peer,
-                                            end.communicator->get(),
-                                            state->device.getStream(stream)),
-                           "ncclSend");
+  return finishCall(*end.communicator, issue(end.peer, end.communicator->get()), name);
+}
+
+Status NcclTransport::send(uint32_t stream, uint32_t, uint32_t channel, const void *data,
+                           size_t bytes) {
+  return state->transfer(channel, bytes, "ncclSend", [&](int peer, Communicator communicator) {
+    return state->nccl.send(data, bytes, NcclType::Int8, peer, communicator,
+                            state->device.getStream(stream));
+  });
 }
 
 Status NcclTransport::recv(uint32_t stream, uint32_t, uint32_t channel, void *data, size_t bytes) {
-  const ChannelEnd &end = state->channels.find(channel)->second;
-  if (bytes == 0)
-    return Status::success();
-  if (Status status = state->beginCall(*end.communicator); !status.ok())
-    return status;
-  return state->finishCall(*end.communicator,
-                           state->nccl.recv(data, bytes, NcclType::Int8, end.peer,
-                                            end.communicator->get(),
-                                            state->device.getStream(stream)),
-                           "ncclRecv");
+  return state->transfer(channel, bytes, "ncclRecv", [&](int peer, Communicator communicator) {
+    return state->nccl.recv(data, bytes, NcclType::Int8, peer, communicator,
+                            state->device.getStream(stream));
+  });
 }
 
 /// What NCCL calls it.

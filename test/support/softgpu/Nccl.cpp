@@ -175,6 +175,15 @@ Code groupEnd() {
   return result;
 }
 
+Part makePart(PartKind kind, const void *from, void *to, size_t count, NcclType type) {
+  Part part{kind};
+  part.from = from;
+  part.to = to;
+  part.count = count;
+  part.type = type;
+  return part;
+}
+
 /// A call of its own is a group of one.
 Code add(Call &call, SoftComm *comm, const char *name, Part part, Stream stream) {
   if (const Code status = checkUse(call, comm, name); status != Code::Success)
@@ -192,45 +201,31 @@ Code add(Call &call, SoftComm *comm, const char *name, Part part, Stream stream)
 Code send(const void *data, size_t count, NcclType type, int peer, Communicator communicator,
           Stream stream) {
   BEGIN_CALL(ncclSend);
-  Part part{PartKind::Send};
+  Part part = makePart(PartKind::Send, data, nullptr, count, type);
   part.peer = peer;
-  part.from = data;
-  part.count = count;
-  part.type = type;
   return add(call, get(communicator), "ncclSend", std::move(part), stream);
 }
 
 Code recv(void *data, size_t count, NcclType type, int peer, Communicator communicator,
           Stream stream) {
   BEGIN_CALL(ncclRecv);
-  Part part{PartKind::Recv};
+  Part part = makePart(PartKind::Recv, nullptr, data, count, type);
   part.peer = peer;
-  part.to = data;
-  part.count = count;
-  part.type = type;
   return add(call, get(communicator), "ncclRecv", std::move(part), stream);
 }
 
 Code allGather(const void *from, void *to, size_t count, NcclType type, Communicator communicator,
                Stream stream) {
   BEGIN_CALL(ncclAllGather);
-  Part part{PartKind::AllGather};
-  part.from = from;
-  part.to = to;
-  part.count = count;
-  part.type = type;
-  return add(call, get(communicator), "ncclAllGather", std::move(part), stream);
+  return add(call, get(communicator), "ncclAllGather",
+             makePart(PartKind::AllGather, from, to, count, type), stream);
 }
 
 Code allReduce(const void *from, void *to, size_t count, NcclType type, NcclReduction,
                Communicator communicator, Stream stream) {
   BEGIN_CALL(ncclAllReduce);
-  Part part{PartKind::AllReduce};
-  part.from = from;
-  part.to = to;
-  part.count = count;
-  part.type = type;
-  return add(call, get(communicator), "ncclAllReduce", std::move(part), stream);
+  return add(call, get(communicator), "ncclAllReduce",
+             makePart(PartKind::AllReduce, from, to, count, type), stream);
 }
 
 } // namespace

@@ -27,16 +27,7 @@ struct SoftStream;
 struct SoftComm;
 struct Clique;
 
-/// A sequence of numbers that is the same on every machine (SplitMix64).
-class Dice {
-public:
-  explicit Dice(uint64_t seed) : state(seed) {}
-  uint64_t draw() { return models::mixBits(state += models::kGoldenGamma); }
-  size_t below(size_t count) { return draw() % count; }
-
-private:
-  uint64_t state;
-};
+using models::Dice;
 
 /// One record of an event.
 struct Record {

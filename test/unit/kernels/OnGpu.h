@@ -3,6 +3,7 @@
 #ifndef DUALPIPE_TEST_UNIT_KERNELS_ONGPU_H
 #define DUALPIPE_TEST_UNIT_KERNELS_ONGPU_H
 
+#include "runtime/executor/FirstFailure.h"
 #include "runtime/kernels/DeviceMath.h"
 #include "test/support/softgpu/SoftGpu.h"
 #include "test/support/softgpu/Twins.h"
@@ -18,15 +19,6 @@
 #include <vector>
 
 namespace dualpipe::kernels::test {
-
-/// Outside of a session: the first failure.
-struct FirstFailure : runtime::FailureSink {
-  void fail(Status status) override {
-    if (!failure)
-      failure = std::move(status);
-  }
-  std::optional<Status> failure;
-};
 
 /// A GPU with our kernels, memory, and one stream on which calls run one after the other, as in a
 /// check. Nothing undefined may have happened at its end.
@@ -87,7 +79,7 @@ public:
   std::optional<runtime::cuda::ContextScope> scope;
   std::optional<KernelModule> kernels;
   const program::RankProgram program{};
-  FirstFailure failures;
+  runtime::FirstFailure failures;
   std::unique_ptr<runtime::cuda::CudaDevice> place;
   std::unique_ptr<DeviceMath> math;
 };
