@@ -47,7 +47,8 @@ struct RankBubble {
   Ticks slots = 0;
   Ticks reductions = 0;
   Ticks cores = 0; ///< computes took longer, for want of a core
-  /// Between the ends of the members of pairs that started separately.
+  /// What the others leave: between the ends of the members of pairs that started
+  /// separately; in a measured run what the runtime itself took, too.
   Ticks pairs = 0;
   std::map<uint32_t, Ticks> peers; ///< waits for other ranks, by rank
   Ticks getPeers() const;

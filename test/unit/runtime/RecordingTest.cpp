@@ -101,9 +101,14 @@ TEST_F(RecordingTest, ReportsOfMeasuredRunsAddUp) {
     path += share.time;
   EXPECT_LE(path, measured.makespan);
   EXPECT_GT(path, 0);
-  for (const RankBubble &bubble : measured.bubbles)
+  // `pairs` is what the others leave: below 0 where a part were counted twice.
+  for (const RankBubble &bubble : measured.bubbles) {
     EXPECT_EQ(bubble.total, bubble.warmUp + bubble.drain + bubble.slots + bubble.reductions +
-                                bubble.pairs + bubble.getPeers());
+                                bubble.cores + bubble.pairs + bubble.getPeers());
+    for (Ticks part : {bubble.warmUp, bubble.drain, bubble.slots, bubble.reductions, bubble.cores,
+                       bubble.pairs, bubble.getPeers()})
+      EXPECT_GE(part, 0);
+  }
 }
 
 TEST_F(RecordingTest, Errors) {
