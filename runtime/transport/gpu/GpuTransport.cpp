@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 
 namespace dualpipe::runtime::cuda {
 
@@ -29,7 +30,7 @@ struct Arrival {
   Event ready = nullptr;
   Event done = nullptr;
   bool released = false;
-  bool failed = false;
+  std::string failure; ///< of whoever came last
   void *data = nullptr; ///< of a transfer
   size_t bytes = 0;
   bool isSend = false;
@@ -150,7 +151,8 @@ Status GpuTransport::meet(uint32_t command, End &end, Arrival &mine) {
   Status status = completeAll(end, mine);
   for (Arrival *&arrival : meeting.arrivals) {
     arrival->done = end.done.get();
-    arrival->failed = !status.ok();
+    if (!status.ok())
+      arrival->failure = status.message();
     arrival->released = true;
     arrival = nullptr;
   }
@@ -173,8 +175,9 @@ Status GpuTransport::waitForLast(uint32_t command, End &end, Arrival &mine,
     return Status::failure(
         fmt::format("command {} was stopped while it waited for another rank", command));
   }
-  if (mine.failed)
-    return Status::failure(fmt::format("command {} failed on another rank", command));
+  if (!mine.failure.empty()) // whichever of the two reports first, it names the cause
+    return Status::failure(
+        fmt::format("command {} failed at its other end: {}", command, mine.failure));
   return checkCall(device.getDriver().streamWaitEvent(mine.stream, mine.done, 0),
                    "cuStreamWaitEvent");
 }

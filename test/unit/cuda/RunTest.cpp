@@ -254,9 +254,11 @@ TEST(RunTest, ATransferOfTwoSizes) {
   thread.join();
   // Whoever comes last sees it.
   EXPECT_THAT(second, AnyOf("a transfer has 8 bytes at one end and 16 at the other",
-                            "command 6 failed on another rank"));
+                            "command 6 failed at its other end: a transfer has 16 bytes at one "
+                            "end and 8 at the other"));
   EXPECT_THAT(first, AnyOf("a transfer has 16 bytes at one end and 8 at the other",
-                           "command 5 failed on another rank"));
+                           "command 5 failed at its other end: a transfer has 8 bytes at one "
+                           "end and 16 at the other"));
 }
 
 TEST(RunTest, AHostThreadThatWaitsCanBeStopped) {
