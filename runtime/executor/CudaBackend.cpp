@@ -214,12 +214,15 @@ CudaBackend::State::connect(const program::RankProgram &rank, const Model &model
 }
 
 Result<Backend::Ends> CudaBackend::connect(const program::RankProgram &rank, const Model &model,
-                                           FailureSink &failures, RankRecorder *) {
+                                           FailureSink &failures, RankRecorder *recorder) {
   const LoadedGpu &loaded = state->getGpu(rank.rank);
   Result<std::unique_ptr<CudaDevice>> device =
       CudaDevice::create(rank, failures, *loaded.gpu, state->options.device);
   if (!device.ok())
     return device.getStatus();
+  if (recorder)
+    if (Status status = (*device)->record(*recorder); !status.ok())
+      return status;
   const ContextScope scope(*loaded.gpu);
   if (!scope.getStatus().ok())
     return scope.getStatus();

@@ -150,6 +150,8 @@ bool Executor::finishStep() {
   if (!parts.device->synchronize())
     return false;
   Status status = hasOwnMemory() ? fetchLosses() : Status::success();
+  if (status.ok())
+    status = parts.device->takeTimes();
   parts.device->endStep();
   return status.ok() || fail(std::move(status));
 }
@@ -198,6 +200,22 @@ bool Executor::issueStep(const dp_step_state &state, double *stepLosses) {
   return true;
 }
 
+/// Has begin and end of commands marked in their streams, where times are taken on the device.
+template <typename Issue> Status Executor::mark(uint32_t first, uint32_t count, Issue &&issue) {
+  if (!parts.device->marksCommands())
+    return issue();
+  const auto markAll = [&](CommandEdge edge) {
+    Status status = Status::success();
+    for (uint32_t i = first; i != first + count && status.ok(); ++i)
+      status = parts.device->mark(parts.rank->commands[i].stream, i, edge);
+    return status;
+  };
+  Status status = markAll(CommandEdge::Begin);
+  if (status.ok())
+    status = issue();
+  return status.ok() ? markAll(CommandEdge::End) : std::move(status);
+}
+
 Status Executor::issue(uint32_t index) {
   const Command &command = parts.rank->commands[index];
   switch (command.op) {
@@ -207,16 +225,18 @@ Status Executor::issue(uint32_t index) {
     return parts.device->launch(command.stream, index, runCommand, this);
   case CommandOp::Send:
   case CommandOp::Recv:
-    return issueTransfer(index);
+    return mark(index, 1, [&] { return issueTransfer(index); });
   case CommandOp::Group:
-    return issueGroup(index + 1, command.arg);
+    return mark(index + 1, command.arg, [&] { return issueGroup(index + 1, command.arg); });
   case CommandOp::Record:
     return parts.device->record(command.stream, index, command.arg);
   case CommandOp::Wait:
     return parts.device->wait(command.stream, index, command.arg);
   case CommandOp::Reduce:
-    return parts.transport->reduce(command.stream, index, parts.rank->reductions[command.arg].group,
-                                   *copies[index]);
+    return mark(index, 1, [&] {
+      return parts.transport->reduce(command.stream, index,
+                                     parts.rank->reductions[command.arg].group, *copies[index]);
+    });
   }
   return Status::failure("unknown command");
 }
@@ -257,8 +277,8 @@ Status Executor::runCommand(void *context, uint32_t index) {
 
 Status Executor::runRecorded(uint32_t index, Status (Executor::*run)(uint32_t)) {
   RankRecorder *recorder = parts.recorder;
-  if (!recorder)
-    return (this->*run)(index);
+  if (!recorder || parts.device->marksCommands())
+    return mark(index, 1, [&] { return (this->*run)(index); });
   const ThreadClock begin = recorder->getThreadClock();
   Status status = (this->*run)(index);
   recorder->recordCompute(index, begin, recorder->getThreadClock());

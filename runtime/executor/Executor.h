@@ -26,7 +26,7 @@ struct ExecutorParts {
   FailureSink *failures;
   std::span<StageCopy> copies;      ///< those of the rank, in memory of the device
   void *math = nullptr;             ///< dp_call::runtime
-  RankRecorder *recorder = nullptr; ///< takes the times of computes, or is null
+  RankRecorder *recorder = nullptr; ///< takes the times of commands, or is null
 };
 
 /// One rank's program, ready to run: slots have their memory, commands their
@@ -63,6 +63,7 @@ private:
   void resolveCopies();
   StageCopy *findCopy(uint32_t stage) const;
   Status issue(uint32_t index);
+  template <typename Issue> Status mark(uint32_t first, uint32_t count, Issue &&issue);
   Status issueGroup(uint32_t first, uint32_t count);
   Status issueTransfer(uint32_t index);
   Status runRecorded(uint32_t index, Status (Executor::*run)(uint32_t));

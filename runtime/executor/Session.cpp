@@ -105,9 +105,6 @@ Status Session::State::prepare() {
     return Status::failure(fmt::format("the program file holds {} of {} ranks, expected all of "
                                        "them; compile it without --only-rank",
                                        program->ranks.size(), shared.numRanks));
-  if (options.numRecordedSteps != 0 && !backend->canRecord())
-    return Status::failure("times of commands cannot be taken on a GPU yet; trace, profile and "
-                           "explain runs with --backend=cpu");
   if (Status status = model->checkProgram(shared); !status.ok())
     return status;
   Result<std::vector<double>> losses =
@@ -403,6 +400,8 @@ Result<RunReport> Session::run() {
     report.steps.push_back(state->makeStepReport(step));
   report.result = std::move(state->result);
   report.recordings = std::move(state->recordings);
+  for (StepRecording &recording : report.recordings)
+    alignEnds(*state->program, recording);
   return report;
 }
 

@@ -49,10 +49,10 @@ static ExplainedRun describe(const program::Program &program, const SimulationCo
 }
 
 Result<SimulationCosts> getOwnCosts(const program::Program &program, const Profile &profile,
-                                    uint32_t cores) {
+                                    std::optional<uint32_t> cores) {
   Result<SimulationCosts> costs = getCosts(profile, program);
-  if (costs && program.ranks.size() > cores)
-    costs->cores = cores;
+  if (costs && cores && program.ranks.size() > *cores)
+    costs->cores = *cores;
   return costs;
 }
 
@@ -81,7 +81,8 @@ static Result<std::vector<Step>> readSteps(const program::Program &program,
 }
 
 Result<Explanation> explain(const program::Program &program, const Profile &profile,
-                            const std::vector<StepRecording> &recordings, uint32_t cores) {
+                            const std::vector<StepRecording> &recordings,
+                            std::optional<uint32_t> cores) {
   Result<SimulationCosts> costs = getOwnCosts(program, profile, cores);
   if (!costs)
     return costs.getStatus();

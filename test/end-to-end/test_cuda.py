@@ -5,6 +5,7 @@ launcher opens them as it opens the real ones. Never run on a GPU.
 """
 
 import ctypes
+import json
 import pathlib
 
 import pytest
@@ -151,17 +152,29 @@ def test_folded_channels_need_a_gpu_per_rank(tools):
     assert f"launcher: note: running on the CPU: {text}" in done.stderr
 
 
+def list_spans(trace):
+    events = json.loads(trace.read_text())["traceEvents"]
+    return sorted((event["pid"], event["name"], event["dur"]) for event in events if event["ph"] == "X")
+
+
 @pytest.mark.usefixtures("kernels")
-@pytest.mark.parametrize("backend", [[], ["--backend=auto"]])
-@pytest.mark.parametrize("option", ["--trace", "--profile", "--explain"])
-def test_auto_records_on_the_cpu(tools, tmp_path, option, backend):
-    program = tools.compile("1f1b", 2, 4)
-    arguments = ["--steps=2", option, *([] if option == "--explain" else [tmp_path / "times.json"])]
-    done = tools.launch(program, *backend, *SMALL, *arguments, env=soft())
+@pytest.mark.parametrize("gpus", [1, 4])
+def test_times_are_recorded(tools, tmp_path, gpus):
+    """A trace, a profile that --cost takes, and an explanation, by the clocks of GPUs."""
+    program = tools.compile("dualpipe", 4, 8)
+    trace, profile = tmp_path / "trace.json", tmp_path / "profile.json"
+    done = tools.launch(program, "--backend=cuda", *SMALL, "--steps=3", f"--trace={trace}",
+                        f"--profile={profile}", "--explain", env=soft(gpus=gpus))
     assert done.returncode == 0, done.stderr
-    assert "launcher: note: running on the CPU: times are recorded only there" in done.stderr
-    fails(tools.launch(program, "--backend=cuda", *SMALL, *arguments, env=soft()),
-          f"{option} does not apply with --backend=cuda")
+    assert "on cuda (" in done.stdout and "makespan" in done.stdout
+    spans = list_spans(trace)
+    assert all(duration >= 0 for *_, duration in spans)
+    done = tools.launch(program, "--backend=cpu", *SMALL, "--steps=3", f"--trace={trace}")
+    assert done.returncode == 0, done.stderr
+    assert [span[:2] for span in spans] == [span[:2] for span in list_spans(trace)]
+    assert all(function["cpu"] == 0 for function in json.loads(profile.read_text())["functions"])
+    done = tools.launch(program, "--backend=sim", f"--cost={profile}")
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_nccl_without_a_version(tools):

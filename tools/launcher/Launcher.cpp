@@ -168,8 +168,8 @@ static int report(const Options &options, const Parts &parts, const RunDescripti
   }
   std::string explanation;
   if (!run.recordings.empty()) {
-    Result<std::string> times =
-        reportTimes(options, *parts.program, *parts.model, *parts.optimizer, run);
+    Result<std::string> times = reportTimes(options, *parts.program, *parts.model, *parts.optimizer,
+                                            run, parts.backend.cuda != nullptr);
     if (!times.ok())
       return fail(times.message());
     explanation = std::move(*times);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 namespace dualpipe::launcher {
@@ -28,10 +29,10 @@ uint32_t getNumRecordedSteps(const Options &options) {
 static uint32_t getNumCores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 static runtime::ProfileOrigin getOrigin(const Options &options, const program::SharedInfo &shared,
-                                        const runtime::Model &model) {
+                                        const runtime::Model &model, bool onGpus) {
   return {shared.schedule,  shared.params,          shared.numRanks,
           shared.numStages, shared.numMicrobatches, shared.contract.numComponents,
-          model.getName(),  options.settings,       "cpu",
+          model.getName(),  options.settings,       onGpus ? "cuda" : "cpu",
           getNumCores()};
 }
 
@@ -53,7 +54,7 @@ static Status writeTrace(const Options &options, const program::Program &program
 
 Result<std::string> reportTimes(const Options &options, const program::Program &program,
                                 const runtime::Model &model, const runtime::Optimizer &optimizer,
-                                const runtime::RunReport &run) {
+                                const runtime::RunReport &run, bool onGpus) {
   const runtime::ModelSizes sizes = runtime::measureModel(model, optimizer);
   if (!options.trace.empty())
     if (Status status = writeTrace(options, program, sizes, run); !status.ok())
@@ -61,7 +62,7 @@ Result<std::string> reportTimes(const Options &options, const program::Program &
   if (options.profile.empty() && !options.explain)
     return std::string();
   Result<runtime::Profile> profile = runtime::measureProfile(
-      program, run.recordings, getOrigin(options, program.shared, model), sizes);
+      program, run.recordings, getOrigin(options, program.shared, model, onGpus), sizes);
   if (!profile.ok())
     return profile.getStatus();
   if (!options.profile.empty())
@@ -69,8 +70,10 @@ Result<std::string> reportTimes(const Options &options, const program::Program &
       return status;
   if (!options.explain)
     return std::string();
+  const std::optional<uint32_t> cores =
+      onGpus ? std::nullopt : std::optional<uint32_t>(getNumCores());
   Result<runtime::Explanation> explanation =
-      runtime::explain(program, *profile, run.recordings, getNumCores());
+      runtime::explain(program, *profile, run.recordings, cores);
   if (!explanation.ok())
     return explanation.getStatus();
   return options.json ? runtime::printExplanationJson(*explanation)

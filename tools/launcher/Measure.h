@@ -15,10 +15,10 @@ namespace dualpipe::launcher {
 uint32_t getNumRecordedSteps(const Options &options);
 
 /// Writes trace and profile, and returns the table of --explain, as JSON with --json;
-/// empty without it.
+/// empty without it. The run was on GPUs or on the CPU's cores.
 Result<std::string> reportTimes(const Options &options, const program::Program &program,
                                 const runtime::Model &model, const runtime::Optimizer &optimizer,
-                                const runtime::RunReport &run);
+                                const runtime::RunReport &run, bool onGpus);
 
 } // namespace dualpipe::launcher
 

@@ -151,7 +151,7 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
                            "--timeout", "--trace", "--profile", "--explain"})
     if (predicts && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
-  for (const char *name : {"--jitter", "--shuffle", "--trace", "--profile", "--explain"})
+  for (const char *name : {"--jitter", "--shuffle"})
     if (options.backend == "cuda" && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=cuda", name);
   if (options.backend != "cuda" && options.backend != "auto" && options.foldChannels)

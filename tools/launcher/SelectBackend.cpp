@@ -2,8 +2,6 @@
 
 #include "SelectBackend.h"
 
-#include "Measure.h"
-
 namespace dualpipe::launcher {
 
 using namespace runtime::cuda;
@@ -30,22 +28,10 @@ static Result<SelectedBackend> selectCuda(const Options &options,
   return selected;
 }
 
-static SelectedBackend selectForRecording() {
-  const Result<CudaApis> apis = loadCudaApis();
-  SelectedBackend cpu;
-  cpu.noteIsNews = apis.ok();
-  cpu.note = "running on the CPU: " +
-             (apis.ok() ? "times are recorded only there (--trace, --profile, --explain)"
-                        : apis.message());
-  return cpu;
-}
-
 Result<SelectedBackend> selectBackend(const Options &options, const program::SharedInfo &shared) {
   const bool forCpu = options.backend == "cpu" || options.jitterSeed || options.shuffleSeed;
   if (forCpu)
     return SelectedBackend();
-  if (options.backend == "auto" && getNumRecordedSteps(options) != 0)
-    return selectForRecording();
   Result<SelectedBackend> cuda = selectCuda(options, shared);
   if (cuda.ok() || options.backend == "cuda")
     return cuda;

@@ -26,12 +26,9 @@ public:
     std::unique_ptr<Transport> transport;
   };
   /// Each rank once, from one thread. What is given outlives the ends, and so does the backend.
-  /// `recorder` takes the times of commands; it may be null, and is where the backend cannot
-  /// record.
+  /// `recorder` takes the times of commands; it may be null.
   virtual Result<Ends> connect(const program::RankProgram &rank, const Model &model,
                                FailureSink &failures, RankRecorder *recorder) = 0;
-  /// Whether times of commands can be taken.
-  virtual bool canRecord() const = 0;
 };
 
 /// Threads of this process.
@@ -42,7 +39,6 @@ public:
       : hub(shared), options(options) {}
   Result<Ends> connect(const program::RankProgram &rank, const Model &model, FailureSink &failures,
                        RankRecorder *recorder) override;
-  bool canRecord() const override { return true; }
 
 private:
   LocalHub hub;

@@ -36,6 +36,8 @@ struct DevicePosition {
   uint64_t progress = 0;
 };
 
+enum class CommandEdge : uint8_t { Begin, End };
+
 /// One rank's place of execution. `allocate` comes from the thread that prepares
 /// the run, before the rank's own thread exists; `upload` and `download` from there, from the one
 /// that follows it up, or from the rank's own; all other calls but `getPosition` and `abort` from
@@ -56,6 +58,15 @@ public:
                         void *context) = 0;
   virtual Status record(uint32_t stream, uint32_t command, uint32_t event) = 0;
   virtual Status wait(uint32_t stream, uint32_t command, uint32_t event) = 0;
+  /// Whether a recorder gets its times from the device, by marks in its streams: those of every
+  /// command that takes time, or of the members of a group.
+  virtual bool marksCommands() const { return false; }
+  virtual Status mark(uint32_t stream, uint32_t command, CommandEdge edge) {
+    (void)stream, (void)command, (void)edge;
+    return Status::success();
+  }
+  /// After `synchronize`: gives the recorder the times of what was marked.
+  virtual Status takeTimes() { return Status::success(); }
   /// Waits until all that was issued in this step has finished. False after a
   /// failure, which the sink has then; the device cannot be used again.
   virtual bool synchronize() = 0;

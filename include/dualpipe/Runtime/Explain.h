@@ -12,6 +12,7 @@
 #include "dualpipe/Runtime/Profile.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,14 +36,15 @@ struct Explanation {
 };
 
 /// Simulates `program` with the costs of `profile`, where more ranks than `cores` share
-/// these, and reads the median step off `recordings`. Fails as `getCosts`, `predict` and
-/// `readRecording` do.
+/// these, if computes need cores, and reads the median step off `recordings`. Fails as `getCosts`,
+/// `predict` and `readRecording` do.
 Result<Explanation> explain(const program::Program &program, const Profile &profile,
-                            const std::vector<StepRecording> &recordings, uint32_t cores);
+                            const std::vector<StepRecording> &recordings,
+                            std::optional<uint32_t> cores);
 
-/// The measured costs of a run on so many cores.
+/// The measured costs of a run on so many cores, or on devices that need none.
 Result<SimulationCosts> getOwnCosts(const program::Program &program, const Profile &profile,
-                                    uint32_t cores);
+                                    std::optional<uint32_t> cores);
 
 /// One table: the whole, by rank, by kind of op.
 std::string printExplanation(const Explanation &explanation);

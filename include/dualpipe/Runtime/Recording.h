@@ -1,8 +1,10 @@
 //===- Recording.h - when the commands of a step ran ------------------------===//
 //
-// A rank's recorder takes begin and end of its commands while a step runs. Computes
-// are recorded by the executor, transfers and reductions by the transport: from the
-// moment when the last end has come. Without a recorder nothing is measured.
+// A rank's recorder takes begin and end of its commands while a step runs. On the CPU
+// computes are recorded by the executor, transfers and reductions by the transport: from
+// the moment when the last end has come. On a GPU the executor has all commands marked in
+// their streams, and `alignEnds` then finds that moment. Without a recorder nothing is
+// measured.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +16,10 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+namespace dualpipe::program {
+struct Program;
+}
 
 namespace dualpipe::runtime {
 
@@ -34,6 +40,11 @@ struct StepRecording {
   /// By rank and command.
   std::vector<std::vector<CommandSpan>> ranks;
 };
+
+/// Begins transfers and reductions when the last of their ends could begin, where each was taken
+/// by itself. An end that is over by then, since clocks of two GPUs differ, takes no time.
+/// `recording` is of this program, with all ranks.
+void alignEnds(const program::Program &program, StepRecording &recording);
 
 /// Where a compute thread stands.
 struct ThreadClock {
@@ -69,6 +80,10 @@ public:
   }
   void recordTransfer(uint32_t command, int64_t begin, int64_t end) {
     spans[command] = {begin - stepBegin, end - stepBegin, 0, 0, 0};
+  }
+  /// By the clock of a device, where computes need no core; times as `getTime` has them.
+  void recordOnDevice(uint32_t command, int64_t begin, int64_t end) {
+    spans[command] = {begin - stepBegin, end - stepBegin, end - begin, 0, 0};
   }
   /// The times of the step; the next one begins with none.
   std::vector<CommandSpan> takeStep() {

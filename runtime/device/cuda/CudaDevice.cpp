@@ -2,6 +2,8 @@
 
 #include "dualpipe/Runtime/Cuda/CudaDevice.h"
 
+#include "StreamTimes.h"
+
 #include <fmt/format.h>
 
 #include <atomic>
@@ -61,6 +63,7 @@ struct CudaDevice::State {
   std::vector<std::atomic<uint32_t>> positions;   ///< for getPosition
   std::atomic<uint64_t> progress{0};
   std::atomic<bool> aborted{false};
+  std::unique_ptr<StreamTimes> times; ///< null where nothing is recorded
   Status (*pollErrors)(void *context) = nullptr;
   void *pollContext = nullptr;
 };
@@ -142,9 +145,10 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const program::RankProgra
 }
 
 CudaDevice::~CudaDevice() {
+  const ContextScope scope(state->gpu);
+  state->times.reset();
   if (state->aborted.load(std::memory_order_acquire))
     return;
-  const ContextScope scope(state->gpu);
   for (const Event event : state->events)
     state->driver.eventDestroy(event);
   for (const Stream stream : state->streams)
@@ -250,7 +254,13 @@ Status CudaDevice::beginStep() {
   std::fill(state->recorded.begin(), state->recorded.end(), false);
   for (size_t i = 0; i != state->positions.size(); ++i)
     state->positions[i].store(state->firstCommands[i], std::memory_order_relaxed);
-  return check(state->driver, state->driver.ctxSetCurrent(state->gpu.get()), "cuCtxSetCurrent");
+  Status status =
+      check(state->driver, state->driver.ctxSetCurrent(state->gpu.get()), "cuCtxSetCurrent");
+  if (!status.ok() || !state->times)
+    return status;
+  const Stream stream = getCopyStream();
+  return state->times->beginStep(
+      stream, [&] { return state->waitFor(stream, "taking the time at which a step begins"); });
 }
 
 Status CudaDevice::launch(uint32_t, uint32_t command, LaunchFunction function, void *context) {
@@ -277,6 +287,31 @@ Status CudaDevice::wait(uint32_t stream, uint32_t command, uint32_t event) {
   const DriverStatus status =
       state->driver.streamWaitEvent(state->streams[stream], state->events[event], 0);
   return status == DriverStatus::Success ? Status::success() : state->fail(status, stream, command);
+}
+
+//===--- Recording ----------------------------------------------------------===//
+
+Status CudaDevice::record(RankRecorder &recorder) {
+  const ContextScope scope(state->gpu);
+  if (!scope.getStatus().ok())
+    return scope.getStatus();
+  Result<std::unique_ptr<StreamTimes>> times =
+      StreamTimes::create(state->driver, state->rank, recorder);
+  if (!times.ok())
+    return times.getStatus();
+  state->times = std::move(*times);
+  return Status::success();
+}
+
+bool CudaDevice::marksCommands() const { return state->times != nullptr; }
+
+Status CudaDevice::mark(uint32_t stream, uint32_t command, CommandEdge edge) {
+  const DriverStatus status = state->times->mark(state->streams[stream], command, edge);
+  return status == DriverStatus::Success ? Status::success() : state->fail(status, stream, command);
+}
+
+Status CudaDevice::takeTimes() {
+  return state->times ? state->times->endStep() : Status::success();
 }
 
 //===--- Waiting ------------------------------------------------------------===//

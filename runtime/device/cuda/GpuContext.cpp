@@ -36,10 +36,10 @@ ContextScope::ContextScope(const GpuContext &gpu) : driver(gpu.getDriver()) {
     status = check(driver, driver.ctxSetCurrent(gpu.get()), "cuCtxSetCurrent");
 }
 
-Result<OwnedEvent> OwnedEvent::create(const DriverApi &driver) {
+Result<OwnedEvent> OwnedEvent::create(const DriverApi &driver, EventClock clock) {
   Event event = nullptr;
-  if (Status status =
-          check(driver, driver.eventCreate(&event, kEventDisableTiming), "cuEventCreate");
+  const unsigned flags = clock == EventClock::None ? kEventDisableTiming : kEventDefault;
+  if (Status status = check(driver, driver.eventCreate(&event, flags), "cuEventCreate");
       !status.ok())
     return status;
   return OwnedEvent(driver, event);

@@ -73,6 +73,7 @@ static_assert(int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) ==
 static_assert(int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) ==
               int(DeviceAttribute::ComputeCapabilityMinor));
 static_assert(unsigned(CU_STREAM_NON_BLOCKING) == kStreamNonBlocking);
+static_assert(unsigned(CU_EVENT_DEFAULT) == kEventDefault);
 static_assert(unsigned(CU_EVENT_DISABLE_TIMING) == kEventDisableTiming);
 static_assert(int(CU_STREAM_CAPTURE_MODE_GLOBAL) == int(CaptureMode::Global));
 static_assert(int(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == int(CaptureMode::ThreadLocal));

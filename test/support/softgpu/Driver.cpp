@@ -338,7 +338,6 @@ Code eventQuery(Event handle) {
   return Code::Success;
 }
 
-/// One operation of any stream is a millisecond.
 Code eventElapsedTime(float *milliseconds, Event start, Event end) {
   BEGIN_CALL_IN_CONTEXT(cuEventElapsedTime, Change);
   if (!call->events.count(get(start)) || !call->events.count(get(end)) || !get(start)->timing ||
@@ -346,7 +345,9 @@ Code eventElapsedTime(float *milliseconds, Event start, Event end) {
     return Code::InvalidHandle;
   if (!get(start)->last->done || !get(end)->last->done)
     return Code::NotReady;
-  *milliseconds = float(get(end)->last->time) - float(get(start)->last->time);
+  *milliseconds = std::chrono::duration<float, std::milli>(get(end)->last->time -
+                                                           get(start)->last->time)
+                      .count();
   return Code::Success;
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/models/CounterRandom.h"
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -33,7 +34,7 @@ using models::Dice;
 struct Record {
   bool done = false;
   Clock clock;
-  uint64_t time = 0; ///< operations that had run
+  std::chrono::steady_clock::time_point time; ///< when it ran
 };
 
 struct SoftEvent {

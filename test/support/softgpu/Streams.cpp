@@ -131,7 +131,7 @@ void SoftGpu::State::runFront(SoftStream &stream) {
     begin(stream, op);
     op.record->done = true;
     op.record->clock = stream.clock;
-    op.record->time = numRun;
+    op.record->time = std::chrono::steady_clock::now();
     break;
   case OpKind::Wait:
     begin(stream, op);

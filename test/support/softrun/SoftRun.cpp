@@ -26,7 +26,6 @@ public:
 
   Result<Ends> connect(const program::RankProgram &rank, const Model &model, FailureSink &failures,
                        RankRecorder *recorder) override;
-  bool canRecord() const override { return false; }
 
 private:
   Result<std::unique_ptr<Transport>> connectByCopies(const program::RankProgram &rank,
@@ -84,7 +83,7 @@ Result<std::unique_ptr<Transport>> SoftBackend::connectByNccl(const program::Ran
 }
 
 Result<Backend::Ends> SoftBackend::connect(const program::RankProgram &rank, const Model &model,
-                                           FailureSink &failures, RankRecorder *) {
+                                           FailureSink &failures, RankRecorder *recorder) {
   const bool copies = options.transport == SoftTransport::Copies;
   Result<GpuContext> context = GpuContext::create(gpu.getDriver(), copies ? 0 : int(rank.rank));
   if (!context.ok())
@@ -96,6 +95,9 @@ Result<Backend::Ends> SoftBackend::connect(const program::RankProgram &rank, con
       CudaDevice::create(rank, failures, *contexts.back(), deviceOptions);
   if (!device.ok())
     return device.getStatus();
+  if (recorder)
+    if (Status status = (*device)->record(*recorder); !status.ok())
+      return status;
   std::shared_ptr<SoftExactRuntime> kernels;
   {
     const ContextScope scope(*contexts.back());
@@ -109,7 +111,7 @@ Result<Backend::Ends> SoftBackend::connect(const program::RankProgram &rank, con
   return Ends{std::move(*device), kernels, std::move(*transport)};
 }
 
-static Result<TrainingResult> train(SoftGpu &gpu, const program::Program &program,
+static Result<RunReport> train(SoftGpu &gpu, const program::Program &program,
                                     const SoftRunOptions &options) {
   auto shared = std::make_shared<const program::Program>(program);
   ModelOptions modelOptions;
@@ -122,6 +124,7 @@ static Result<TrainingResult> train(SoftGpu &gpu, const program::Program &progra
   SessionOptions session;
   session.training = options.training;
   session.timeoutSeconds = options.timeoutSeconds;
+  session.numRecordedSteps = options.numRecordedSteps;
   session.backend = std::make_shared<SoftBackend>(gpu, shared->shared, options);
   Result<std::unique_ptr<Optimizer>> optimizer = createOptimizer("sgd");
   if (!optimizer.ok())
@@ -130,10 +133,7 @@ static Result<TrainingResult> train(SoftGpu &gpu, const program::Program &progra
       shared, std::make_shared<const Model>(std::move(*model)), std::move(*optimizer), session);
   if (!made.ok())
     return made.getStatus();
-  Result<RunReport> run = (*made)->run();
-  if (!run.ok())
-    return run.getStatus();
-  return std::move(run->result);
+  return (*made)->run();
 }
 
 SoftRunResult runOnSoftGpus(const program::Program &program, const SoftRunOptions &options) {
@@ -148,11 +148,13 @@ SoftRunResult runOnSoftGpus(const program::Program &program, const SoftRunOption
   SoftGpu gpu(gpuOptions);
   addSoftExactKernels(gpu);
   SoftRunResult result;
-  Result<TrainingResult> trained = train(gpu, program, options);
-  if (trained.ok())
-    result.result = std::move(*trained);
-  else
+  Result<RunReport> trained = train(gpu, program, options);
+  if (trained.ok()) {
+    result.result = std::move(trained->result);
+    result.recordings = std::move(trained->recordings);
+  } else {
     result.failure = trained.message();
+  }
   result.reports = gpu.getReports();
   result.numRun = gpu.getNumRun();
   return result;

@@ -26,6 +26,7 @@ struct SoftRunOptions {
   SoftTransport transport = SoftTransport::Copies;
   runtime::TrainingOptions training = {.seed = 7, .numSteps = 2, .learningRate = 1};
   double timeoutSeconds = 60;
+  uint32_t numRecordedSteps = 0; ///< as in SessionOptions
   /// As in SoftGpuOptions; 0 is one per rank.
   uint32_t hostThreads = 0;
   /// So many bytes are missing at the end of every allocation of this size.
@@ -37,6 +38,7 @@ struct SoftRunOptions {
 struct SoftRunResult {
   std::string failure; ///< empty where the run succeeded
   runtime::TrainingResult result;
+  std::vector<runtime::StepRecording> recordings;
   std::vector<std::string> reports; ///< of the GPUs
   uint64_t numRun = 0;              ///< operations of the GPUs
 };

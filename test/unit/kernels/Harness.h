@@ -17,9 +17,16 @@
 
 namespace dualpipe::kernels::test {
 
-/// None, one, a few, around a block, a prime, and more than all threads of the largest grid.
-inline const std::vector<int64_t> kSizes = {
-    0, 1, 2, 7, 255, 256, 257, 1009, int64_t(kBlockThreads) * kMaxBlocks + 17};
+/// More elements than the largest grid has threads. Sanitizers, fifty times as slow, look at memory
+/// and not at numbers: for them it is less.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int64_t kLargestSize = int64_t(kBlockThreads) * 8 + 17;
+#else
+inline constexpr int64_t kLargestSize = int64_t(kBlockThreads) * kMaxBlocks + 17;
+#endif
+
+/// None, one, a few, around a block, a prime, and the largest.
+inline const std::vector<int64_t> kSizes = {0, 1, 2, 7, 255, 256, 257, 1009, kLargestSize};
 
 /// Memory whose every byte is watched. Pointers stay where they are up to `kBytes`.
 class Arena {

@@ -49,7 +49,6 @@ public:
 
   Result<Ends> connect(const program::RankProgram &rank, const Model &model, FailureSink &failures,
                        RankRecorder *recorder) override;
-  bool canRecord() const override { return false; }
   /// "cuda (NVIDIA H200)", "cuda (8 x NVIDIA H200, 16 communicators)".
   const std::string &getName() const;
   /// Why ranks share a GPU although there is one for each; empty otherwise.

@@ -13,6 +13,7 @@
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/Cuda/Api.h"
 #include "dualpipe/Runtime/Device.h"
+#include "dualpipe/Runtime/Recording.h"
 
 #include <memory>
 #include <string>
@@ -73,6 +74,9 @@ public:
   /// the end of the process, since freeing them would wait.
   ~CudaDevice() override;
 
+  /// Takes the times of commands for `recorder`, which outlives the device. Before the first step.
+  Status record(RankRecorder &recorder);
+
   Result<void *> allocate(size_t bytes) override;
   Status upload(void *to, const void *from, size_t bytes) override;
   Status download(void *to, const void *from, size_t bytes) override;
@@ -83,6 +87,9 @@ public:
   Status launch(uint32_t stream, uint32_t command, LaunchFunction function, void *context) override;
   Status record(uint32_t stream, uint32_t command, uint32_t event) override;
   Status wait(uint32_t stream, uint32_t command, uint32_t event) override;
+  bool marksCommands() const override;
+  Status mark(uint32_t stream, uint32_t command, CommandEdge edge) override;
+  Status takeTimes() override;
   bool synchronize() override;
   void endStep() override;
   void abort() override;
@@ -108,10 +115,13 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// Owns an event without a time. Move-only.
+/// Whether an event keeps the time at which it came.
+enum class EventClock : uint8_t { None, Kept };
+
+/// Owns an event. Move-only.
 class OwnedEvent {
 public:
-  static Result<OwnedEvent> create(const DriverApi &driver);
+  static Result<OwnedEvent> create(const DriverApi &driver, EventClock clock = EventClock::None);
   OwnedEvent(OwnedEvent &&other) noexcept : driver(other.driver), event(other.event) {
     other.event = nullptr;
   }

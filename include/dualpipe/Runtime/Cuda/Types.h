@@ -55,6 +55,7 @@ enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
 /// A stream that does not wait for the null stream.
 inline constexpr unsigned kStreamNonBlocking = 1;
 /// An event without a time stamp: cheaper to record.
+inline constexpr unsigned kEventDefault = 0;
 inline constexpr unsigned kEventDisableTiming = 2;
 
 //===--- NCCL ---------------------------------------------------------------===//
