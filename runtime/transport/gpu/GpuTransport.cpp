@@ -30,7 +30,7 @@ struct Arrival {
   Event ready = nullptr;
   Event done = nullptr;
   bool released = false;
-  std::string failure; ///< of whoever came last
+  std::string failure;  ///< of whoever came last
   void *data = nullptr; ///< of a transfer
   size_t bytes = 0;
   bool isSend = false;

@@ -345,9 +345,9 @@ Code eventElapsedTime(float *milliseconds, Event start, Event end) {
     return Code::InvalidHandle;
   if (!get(start)->last->done || !get(end)->last->done)
     return Code::NotReady;
-  *milliseconds = std::chrono::duration<float, std::milli>(get(end)->last->time -
-                                                           get(start)->last->time)
-                      .count();
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(get(end)->last->time - get(start)->last->time)
+          .count();
   return Code::Success;
 }
 

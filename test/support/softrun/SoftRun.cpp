@@ -112,7 +112,7 @@ Result<Backend::Ends> SoftBackend::connect(const program::RankProgram &rank, con
 }
 
 static Result<RunReport> train(SoftGpu &gpu, const program::Program &program,
-                                    const SoftRunOptions &options) {
+                               const SoftRunOptions &options) {
   auto shared = std::make_shared<const program::Program>(program);
   ModelOptions modelOptions;
   modelOptions.numStages = program.shared.numStages;
