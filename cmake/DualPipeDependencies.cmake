@@ -4,7 +4,10 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)            # used as fmt::fmt-header-only
 find_package(nlohmann_json REQUIRED) # used as nlohmann_json::nlohmann_json
 find_package(Flatbuffers QUIET)
-find_program(FLATC flatc REQUIRED)
+set(DUALPIPE_SCHEMA_HEADERS "" CACHE PATH "Headers that flatc has made of runtime/program/program.fbs; empty where flatc is at hand")
+if(NOT DUALPIPE_SCHEMA_HEADERS)
+  find_program(FLATC flatc REQUIRED)
+endif()
 find_path(FLATBUFFERS_INCLUDE_DIR flatbuffers/flatbuffers.h REQUIRED)
 find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 find_path(DLPACK_INCLUDE_DIR dlpack/dlpack.h REQUIRED)
