@@ -78,6 +78,11 @@ static_assert(unsigned(CU_EVENT_DISABLE_TIMING) == kEventDisableTiming);
 static_assert(int(CU_STREAM_CAPTURE_MODE_GLOBAL) == int(CaptureMode::Global));
 static_assert(int(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == int(CaptureMode::ThreadLocal));
 static_assert(int(CU_STREAM_CAPTURE_MODE_RELAXED) == int(CaptureMode::Relaxed));
+static_assert(int(CU_STREAM_CAPTURE_STATUS_NONE) == int(CaptureStatus::None));
+static_assert(int(CU_STREAM_CAPTURE_STATUS_ACTIVE) == int(CaptureStatus::Active));
+static_assert(int(CU_STREAM_CAPTURE_STATUS_INVALIDATED) == int(CaptureStatus::Invalidated));
+static_assert(int(CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) == int(kGraphUseNodePriority));
+static_assert(unsigned(CU_STREAM_DEFAULT) == kStreamDefault);
 
 // cublasGemmEx is overloaded in C++: the one with cublasComputeType_t.
 using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int,

@@ -186,9 +186,9 @@ struct Product {
 };
 
 Code issueProduct(Call &call, const SoftBlas &blas, const Product &product) {
-  auto *stream = reinterpret_cast<SoftStream *>(blas.stream);
-  if (!stream)
-    return Code::NotSupported; // the null stream is not made of software
+  SoftStream *stream = nullptr;
+  if (findStream(call, blas.stream, stream) != DriverStatus::Success)
+    return Code::ExecutionFailed;
   if (product.a.leading < product.a.rows || product.b.leading < product.b.rows ||
       product.c.leading < product.m)
     return Code::InvalidValue;

@@ -1,6 +1,6 @@
 //===- Driver.cpp - the CUDA driver made of software ---------------------------===//
 
-#include "State.h"
+#include "DriverCall.h"
 
 #include <fmt/format.h>
 
@@ -11,30 +11,6 @@ namespace dualpipe::test::softgpu {
 namespace {
 
 using Code = DriverStatus;
-
-/// Returns a planted fault; all functions begin so.
-#define BEGIN_CALL(name, kind)                                                                     \
-  Call call(#name, Call::kind);                                                                    \
-  if (call.fault != 0)                                                                             \
-  return Code(call.fault)
-
-/// What needs a context to be current.
-#define BEGIN_CALL_IN_CONTEXT(name, kind)                                                          \
-  BEGIN_CALL(name, kind);                                                                          \
-  if (call.thread.gpu < 0)                                                                         \
-  return Code::InvalidContext
-
-// Handles are addresses of our own things; contexts are numbers of GPUs, plus one.
-SoftStream *get(Stream stream) { return reinterpret_cast<SoftStream *>(stream); }
-SoftEvent *get(Event event) { return reinterpret_cast<SoftEvent *>(event); }
-const SoftKernel *get(Function function) { return reinterpret_cast<const SoftKernel *>(function); }
-
-bool isKnown(const SoftGpu::State &state, const SoftStream *stream) {
-  for (const std::unique_ptr<SoftStream> &known : state.streams)
-    if (known.get() == stream)
-      return stream != nullptr;
-  return false;
-}
 
 //===--- Start, devices, contexts -------------------------------------------===//
 
@@ -137,7 +113,7 @@ Code memGetInfo(size_t *free, size_t *total) {
 }
 
 Code memAlloc(DevicePointer *pointer, size_t bytes) {
-  BEGIN_CALL_IN_CONTEXT(cuMemAlloc, Change);
+  BEGIN_UNSAFE_CALL(cuMemAlloc, Change);
   if (bytes == 0)
     return Code::InvalidValue;
   size_t &used = call->usedBytes[size_t(call.thread.gpu)];
@@ -157,7 +133,7 @@ Code memAlloc(DevicePointer *pointer, size_t bytes) {
 
 /// Freed memory stays, so that nobody gets it a second time.
 Code memFree(DevicePointer pointer) {
-  BEGIN_CALL_IN_CONTEXT(cuMemFree, Change);
+  BEGIN_UNSAFE_CALL(cuMemFree, Change);
   const auto found = call->allocations.find(pointer);
   if (found == call->allocations.end() || found->second.freed || found->second.onHost) {
     call->report("cuMemFree of memory that is not allocated");
@@ -171,7 +147,7 @@ Code memFree(DevicePointer pointer) {
 }
 
 Code memHostAlloc(void **pointer, size_t bytes, unsigned) {
-  BEGIN_CALL_IN_CONTEXT(cuMemHostAlloc, Change);
+  BEGIN_UNSAFE_CALL(cuMemHostAlloc, Change);
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*pointer)
     return Code::OutOfMemory;
@@ -182,7 +158,7 @@ Code memHostAlloc(void **pointer, size_t bytes, unsigned) {
 }
 
 Code memFreeHost(void *pointer) {
-  BEGIN_CALL_IN_CONTEXT(cuMemFreeHost, Change);
+  BEGIN_UNSAFE_CALL(cuMemFreeHost, Change);
   const auto found = call->allocations.find(reinterpret_cast<uint64_t>(pointer));
   if (found == call->allocations.end() || found->second.freed || !found->second.onHost)
     return Code::InvalidValue;
@@ -193,9 +169,9 @@ Code memFreeHost(void *pointer) {
 /// An operation of one stream that is done at once when it runs.
 Code issueWork(Call &call, Stream handle, std::string name, std::vector<SoftUse> uses,
                std::function<void()> run) {
-  SoftStream *stream = get(handle);
-  if (!isKnown(call.state, stream))
-    return Code::InvalidHandle;
+  SoftStream *stream = nullptr;
+  if (const Code status = findStream(call, handle, stream); status != Code::Success)
+    return status;
   Op op;
   op.name = makeName(std::move(name));
   op.run = std::move(run);
@@ -236,24 +212,25 @@ Code memsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream s
 
 //===--- Streams and events -------------------------------------------------===//
 
-Code streamCreateWithPriority(Stream *stream, unsigned, int priority) {
+Code streamCreateWithPriority(Stream *stream, unsigned flags, int priority) {
   BEGIN_CALL_IN_CONTEXT(cuStreamCreateWithPriority, Change);
-  if (priority > 0 || priority < -5)
+  if (priority > 0 || priority < -5 || flags > kStreamNonBlocking)
     return Code::InvalidValue;
-  auto made = std::make_unique<SoftStream>();
-  made->number = uint32_t(call->streams.size());
-  made->gpu = call.thread.gpu;
-  made->priority = call->dice.draw();
-  *stream = reinterpret_cast<Stream>(made.get());
-  call->streams.push_back(std::move(made));
+  SoftStream &made = call->addStream(call.thread.gpu);
+  made.blocking = flags == kStreamDefault;
+  *stream = reinterpret_cast<Stream>(&made);
   return Code::Success;
 }
 
 /// What is left in a stream still runs: the stream goes when it is empty.
 Code streamDestroy(Stream handle) {
-  BEGIN_CALL_IN_CONTEXT(cuStreamDestroy, Change);
+  BEGIN_UNSAFE_CALL(cuStreamDestroy, Change);
   for (std::unique_ptr<SoftStream> &stream : call->streams)
-    if (stream.get() == get(handle)) {
+    if (stream && stream.get() == get(handle)) {
+      if (stream->capture) {
+        stream->capture->invalidated = true;
+        return Code::StreamCaptureUnsupported;
+      }
       if (!stream->ops.empty())
         call->report(fmt::format("stream {} is destroyed while it is at work", stream->number));
       else
@@ -264,10 +241,14 @@ Code streamDestroy(Stream handle) {
 }
 
 Code streamQuery(Stream handle) {
-  BEGIN_CALL_IN_CONTEXT(cuStreamQuery, Poll);
-  SoftStream *stream = get(handle);
-  if (!isKnown(call.state, stream))
-    return Code::InvalidHandle;
+  BEGIN_UNSAFE_CALL(cuStreamQuery, Poll);
+  SoftStream *stream = nullptr;
+  if (const Code status = findStream(call, handle, stream); status != Code::Success)
+    return status;
+  if (stream->capture) {
+    stream->capture->invalidated = true;
+    return Code::StreamCaptureUnsupported;
+  }
   const bool isAwaited = call.thread.awaited == stream;
   call->pollOnce(call.thread, stream);
   if (stream->ops.empty()) {
@@ -299,8 +280,10 @@ Code eventDestroy(Event event) {
 
 Code eventRecord(Event handle, Stream streamHandle) {
   BEGIN_CALL_IN_CONTEXT(cuEventRecord, Change);
-  SoftStream *stream = get(streamHandle);
-  if (!isKnown(call.state, stream) || !call->events.count(get(handle)))
+  SoftStream *stream = nullptr;
+  if (const Code status = findStream(call, streamHandle, stream); status != Code::Success)
+    return status;
+  if (!call->events.count(get(handle)))
     return Code::InvalidHandle;
   SoftEvent &event = *get(handle);
   Op op;
@@ -312,11 +295,47 @@ Code eventRecord(Event handle, Stream streamHandle) {
   return Code::Success;
 }
 
+/// What a wait means where the stream or the event belongs to a capture: a stream may join it, and
+/// no dependence may cross its boundary.
+Code crossCapture(SoftGpu::State &state, SoftStream &stream, const Record *record) {
+  const std::shared_ptr<Capture> from = record ? record->capture : nullptr;
+  const bool isActive = state.captures.count(from) != 0;
+  if (!record || from == stream.capture)
+    return Code::Success;
+  if (!stream.capture) { // a fork
+    if (!isActive)
+      return Code::CapturedEvent;
+    if (from->invalidated)
+      return Code::StreamCaptureInvalidated;
+    state.join(stream, from);
+    return Code::Success;
+  }
+  stream.capture->invalidated = true;
+  if (!isActive)
+    return Code::StreamCaptureIsolation;
+  from->invalidated = true;
+  return Code::StreamCaptureMerge;
+}
+
+/// An event of a capture can only be waited for in it.
+bool isCaptured(SoftGpu::State &state, const Record *record) {
+  if (!record || !record->capture)
+    return false;
+  if (state.captures.count(record->capture))
+    record->capture->invalidated = true;
+  return true;
+}
+
 Code streamWaitEvent(Stream streamHandle, Event handle, unsigned) {
   BEGIN_CALL_IN_CONTEXT(cuStreamWaitEvent, Change);
-  SoftStream *stream = get(streamHandle);
-  if (!isKnown(call.state, stream) || !call->events.count(get(handle)))
+  SoftStream *stream = nullptr;
+  if (const Code status = findStream(call, streamHandle, stream); status != Code::Success)
+    return status;
+  if (!call->events.count(get(handle)))
     return Code::InvalidHandle;
+  if (const Code status = crossCapture(call.state, *stream, get(handle)->last.get());
+      status != Code::Success)
+    return status;
   Op op;
   op.kind = OpKind::Wait;
   op.name = makeName("a wait");
@@ -326,12 +345,14 @@ Code streamWaitEvent(Stream streamHandle, Event handle, unsigned) {
 }
 
 Code eventQuery(Event handle) {
-  BEGIN_CALL_IN_CONTEXT(cuEventQuery, Poll);
+  BEGIN_UNSAFE_CALL(cuEventQuery, Poll);
   if (!call->events.count(get(handle)))
     return Code::InvalidHandle;
   const std::shared_ptr<Record> &record = get(handle)->last;
   if (!record)
     return Code::Success;
+  if (isCaptured(call.state, record.get()))
+    return Code::CapturedEvent;
   if (!record->done)
     return Code::NotReady;
   call.thread.clock.join(record->clock);
@@ -343,6 +364,9 @@ Code eventElapsedTime(float *milliseconds, Event start, Event end) {
   if (!call->events.count(get(start)) || !call->events.count(get(end)) || !get(start)->timing ||
       !get(end)->timing || !get(start)->last || !get(end)->last)
     return Code::InvalidHandle;
+  if (isCaptured(call.state, get(start)->last.get()) ||
+      isCaptured(call.state, get(end)->last.get()))
+    return Code::CapturedEvent;
   if (!get(start)->last->done || !get(end)->last->done)
     return Code::NotReady;
   *milliseconds =
@@ -354,7 +378,7 @@ Code eventElapsedTime(float *milliseconds, Event start, Event end) {
 //===--- Kernels ------------------------------------------------------------===//
 
 Code moduleLoadData(Module *module, const void *image) {
-  BEGIN_CALL_IN_CONTEXT(cuModuleLoadData, Change);
+  BEGIN_UNSAFE_CALL(cuModuleLoadData, Change);
   if (!image)
     return Code::InvalidValue;
   *module = reinterpret_cast<Module>(intptr_t(call.thread.gpu) + 1);
@@ -362,7 +386,7 @@ Code moduleLoadData(Module *module, const void *image) {
 }
 
 Code moduleUnload(Module) {
-  BEGIN_CALL_IN_CONTEXT(cuModuleUnload, Change);
+  BEGIN_UNSAFE_CALL(cuModuleUnload, Change);
   return Code::Success;
 }
 
@@ -382,9 +406,9 @@ Code launchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gr
   const int64_t threads = int64_t(gridX) * gridY * gridZ * blockX * blockY * blockZ;
   if (threads == 0 || int64_t(blockX) * blockY * blockZ > 1024)
     return Code::InvalidValue;
-  SoftStream *stream = get(handle);
-  if (!isKnown(call.state, stream))
-    return Code::InvalidHandle;
+  SoftStream *stream = nullptr;
+  if (const Code status = findStream(call, handle, stream); status != Code::Success)
+    return status;
   const SoftKernel *kernel = get(function);
   const auto *bytes = static_cast<const unsigned char *>(parameters[0]);
   std::vector<unsigned char> argument(bytes, bytes + kernel->argumentBytes);
@@ -397,33 +421,6 @@ Code launchKernel(Function function, unsigned gridX, unsigned gridY, unsigned gr
   op.hangs = ++call->numKernels == call->options.hangAt;
   call->issue(call.thread, *stream, std::move(op));
   return Code::Success;
-}
-
-//===--- Graphs -------------------------------------------------------------===//
-
-Code streamBeginCapture(Stream, CaptureMode) {
-  BEGIN_CALL_IN_CONTEXT(cuStreamBeginCapture, Change);
-  return Code::StreamCaptureUnsupported;
-}
-Code streamEndCapture(Stream, Graph *) {
-  BEGIN_CALL_IN_CONTEXT(cuStreamEndCapture, Change);
-  return Code::StreamCaptureUnsupported;
-}
-Code graphInstantiate(GraphExec *, Graph, unsigned long long) {
-  BEGIN_CALL_IN_CONTEXT(cuGraphInstantiateWithFlags, Change);
-  return Code::StreamCaptureUnsupported;
-}
-Code graphLaunch(GraphExec, Stream) {
-  BEGIN_CALL_IN_CONTEXT(cuGraphLaunch, Change);
-  return Code::StreamCaptureUnsupported;
-}
-Code graphExecDestroy(GraphExec) {
-  BEGIN_CALL_IN_CONTEXT(cuGraphExecDestroy, Change);
-  return Code::InvalidHandle;
-}
-Code graphDestroy(Graph) {
-  BEGIN_CALL_IN_CONTEXT(cuGraphDestroy, Change);
-  return Code::InvalidHandle;
 }
 
 } // namespace

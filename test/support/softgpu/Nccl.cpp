@@ -123,6 +123,14 @@ void forget(Call &call, SoftComm *comm) {
   delete comm;
 }
 
+/// NCCL waits until the graphs that hold a communicator have been destroyed, also in an abort
+/// (commDestroySync in its init.cc).
+void checkGraphs(Call &call, const SoftComm &comm) {
+  if (call->isInGraph(comm))
+    call->report("a communicator is destroyed or aborted before a graph that holds it: NCCL waits "
+                 "for the graph to be destroyed");
+}
+
 Code commFinalize(Communicator communicator) {
   BEGIN_CALL(ncclCommFinalize);
   SoftComm *comm = get(communicator);
@@ -135,6 +143,7 @@ Code commDestroy(Communicator communicator) {
   SoftComm *comm = get(communicator);
   if (!call->comms.count(comm))
     return Code::InvalidArgument;
+  checkGraphs(call, *comm);
   if (!comm->order.empty())
     call->report("a communicator is destroyed while it is at work; abort it");
   call->cancel(*comm);
@@ -147,6 +156,7 @@ Code commAbort(Communicator communicator) {
   SoftComm *comm = get(communicator);
   if (!call->comms.count(comm))
     return Code::InvalidArgument;
+  checkGraphs(call, *comm);
   call->cancel(*comm);
   forget(call, comm);
   return Code::Success;
@@ -167,7 +177,8 @@ Code groupEnd() {
   std::set<SoftComm *> comms;
   for (const auto &[comm, part] : call.thread.group)
     comms.insert(comm);
-  call->closeGroup(call.thread);
+  if (!call->closeGroup(call.thread))
+    return Code::UnhandledCudaError;
   Code result = Code::Success;
   for (SoftComm *comm : comms)
     if (goOn(call, *comm) == Code::InProgress)
@@ -188,13 +199,15 @@ Part makePart(PartKind kind, const void *from, void *to, size_t count, NcclType 
 Code add(Call &call, SoftComm *comm, const char *name, Part part, Stream stream) {
   if (const Code status = checkUse(call, comm, name); status != Code::Success)
     return status;
-  part.stream = reinterpret_cast<SoftStream *>(stream);
+  if (findStream(call, stream, part.stream) != DriverStatus::Success)
+    return comm->error = Code::UnhandledCudaError;
   if (++call->numTransfers == call->options.asyncErrorAt)
     comm->error = Code::RemoteError;
   call.thread.group.emplace_back(comm, std::move(part));
   if (call.thread.groupDepth != 0)
     return Code::Success;
-  call->closeGroup(call.thread);
+  if (!call->closeGroup(call.thread))
+    return Code::UnhandledCudaError;
   return goOn(call, *comm);
 }
 

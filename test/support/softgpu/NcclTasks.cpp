@@ -15,16 +15,18 @@ static constexpr size_t kMaxGroup = 256;
 
 static std::string describe(const SoftComm &comm, const Part &part) {
   const size_t clique = comm.clique->number;
+  const char *captured = part.captured ? "captured " : "";
   switch (part.kind) {
   case PartKind::Send:
-    return fmt::format("send {} from {} to {} of communicator {}", part.number, comm.rank,
-                       part.peer, clique);
+    return fmt::format("{}send {} from {} to {} of communicator {}", captured, part.number,
+                       comm.rank, part.peer, clique);
   case PartKind::Recv:
-    return fmt::format("receive {} at {} from {} of communicator {}", part.number, comm.rank,
-                       part.peer, clique);
+    return fmt::format("{}receive {} at {} from {} of communicator {}", captured, part.number,
+                       comm.rank, part.peer, clique);
   case PartKind::AllGather:
   case PartKind::AllReduce:
-    return fmt::format("collective {} at {} of communicator {}", part.number, comm.rank, clique);
+    return fmt::format("{}collective {} at {} of communicator {}", captured, part.number, comm.rank,
+                       clique);
   }
   return "";
 }
@@ -38,8 +40,9 @@ static std::tuple<size_t, int, int, uint64_t> getMeeting(const SoftComm &comm, c
   return {clique, -1, -1, part.number};
 }
 
-/// Turns the calls of a group into one operation per communicator.
-void SoftGpu::State::closeGroup(HostThread &thread) {
+/// Turns the calls of a group into one operation per communicator. False where a capture has
+/// failed.
+bool SoftGpu::State::closeGroup(HostThread &thread) {
   std::vector<std::pair<SoftComm *, Part>> calls = std::move(thread.group);
   thread.group.clear();
   if (calls.size() > kMaxGroup)
@@ -60,31 +63,55 @@ void SoftGpu::State::closeGroup(HostThread &thread) {
       task->comm = comm;
       task->stream = part.stream;
     }
-    part.number = part.kind == PartKind::Send   ? comm->numSends[part.peer]++
-                  : part.kind == PartKind::Recv ? comm->numRecvs[part.peer]++
-                                                : comm->numCollectives++;
-    part.eager = part.kind == PartKind::Send && !options.rendezvous && dice.below(2) == 0;
     task->parts.push_back(std::move(part));
   }
   if (used.size() > 1)
     report(
         fmt::format("a group uses {} streams, which makes them wait for each other", used.size()));
+  std::set<const Capture *> captures;
+  for (const SoftStream *stream : used)
+    captures.insert(stream->capture.get());
+  if (captures.size() > 1)
+    report("a group uses streams that are not all in one capture, or all in none");
+  bool good = true;
   for (const std::shared_ptr<NcclTask> &task : tasks) {
-    IssuedTask order{task->comm->gpu, task->comm->clique->number, {}, nullptr};
-    std::string name;
-    for (const Part &part : task->parts) {
-      name += (name.empty() ? "" : ", ") + describe(*task->comm, part);
-      order.meetings.push_back(getMeeting(*task->comm, part));
-    }
-    task->name = order.name = makeName(std::move(name));
-    issued.push_back(std::move(order));
-    task->comm->order.push_back(task);
-    Op op;
-    op.kind = OpKind::Nccl;
-    op.name = task->name;
-    op.nccl = task;
-    issue(thread, *task->stream, std::move(op));
+    if (const std::shared_ptr<Capture> &capture = task->stream->capture) {
+      if (capture->invalidated) {
+        task->comm->error = NcclStatus::UnhandledCudaError;
+        good = false;
+        continue;
+      }
+      Op op; // launches number its parts
+      op.kind = OpKind::Nccl;
+      op.nccl = task;
+      take(*task->stream, std::move(op));
+    } else
+      issue(thread, *task->stream, enqueue(task));
   }
+  return good;
+}
+
+/// Gives an operation its place among those of its communicator.
+Op SoftGpu::State::enqueue(const std::shared_ptr<NcclTask> &task) {
+  SoftComm &comm = *task->comm;
+  IssuedTask order{comm.gpu, comm.clique->number, {}, nullptr};
+  std::string name;
+  for (Part &part : task->parts) {
+    part.number = part.kind == PartKind::Send   ? comm.numSends[part.peer]++
+                  : part.kind == PartKind::Recv ? comm.numRecvs[part.peer]++
+                                                : comm.numCollectives++;
+    part.eager = part.kind == PartKind::Send && !options.rendezvous && dice.below(2) == 0;
+    name += (name.empty() ? "" : ", ") + describe(comm, part);
+    order.meetings.push_back(getMeeting(comm, part));
+  }
+  task->name = order.name = makeName(std::move(name));
+  issued.push_back(std::move(order));
+  comm.order.push_back(task);
+  Op op;
+  op.kind = OpKind::Nccl;
+  op.name = task->name;
+  op.nccl = task;
+  return op;
 }
 
 /// The other end of a transfer, where it has begun.
@@ -98,7 +125,8 @@ std::shared_ptr<NcclTask> SoftGpu::State::findPartner(const NcclTask &task, cons
   const PartKind wanted = part.kind == PartKind::Send ? PartKind::Recv : PartKind::Send;
   for (const std::shared_ptr<NcclTask> &candidate : peer->order)
     for (Part &its : candidate->parts)
-      if (its.kind == wanted && its.peer == task.comm->rank && its.number == part.number) {
+      if (its.kind == wanted && its.peer == task.comm->rank && its.number == part.number &&
+          its.captured == part.captured) {
         other = &its;
         return candidate->started && !its.done ? candidate : nullptr;
       }
@@ -112,7 +140,8 @@ bool SoftGpu::State::hasAllMembers(NcclTask &task, const Part &part) {
     bool here = false;
     for (const std::shared_ptr<NcclTask> &candidate : member->order)
       for (const Part &its : candidate->parts)
-        here |= candidate->started && its.kind == part.kind && its.number == part.number;
+        here |= candidate->started && its.kind == part.kind && its.number == part.number &&
+                its.captured == part.captured;
     if (!here)
       return false;
   }
@@ -139,8 +168,9 @@ bool SoftGpu::State::canAdvance(NcclTask &task, const Part &part) {
   if (part.kind == PartKind::Send)
     return part.eager || findPartner(task, part, other);
   const auto found = task.comm->clique->inFlight.find({part.peer, task.comm->rank});
-  if (found != task.comm->clique->inFlight.end() && found->second.count(part.number))
-    return true;
+  if (found != task.comm->clique->inFlight.end())
+    if (const auto flight = found->second.find(part.number); flight != found->second.end())
+      return flight->second.captured == part.captured;
   return findPartner(task, part, other) != nullptr;
 }
 
@@ -155,6 +185,7 @@ void SoftGpu::State::advance(NcclTask &task, Part &part) {
     const SoftUse use{part.from, bytes, false};
     InFlight &flight = clique.inFlight[{task.comm->rank, part.peer}][part.number];
     flight.clock = task.clock;
+    flight.captured = part.captured;
     if (checkRange(use, *task.name)) {
       const auto *data = static_cast<const unsigned char *>(part.from);
       flight.data.assign(data, data + bytes);

@@ -117,6 +117,8 @@ std::vector<std::string> SoftGpu::getReports() const {
   for (const auto &[id, thread] : state->threads)
     if (thread->groupDepth != 0)
       state->report("a host thread leaves a group open (ncclGroupStart without its ncclGroupEnd)");
+  if (!state->captures.empty())
+    state->report("a capture is never ended (cuStreamBeginCapture without its cuStreamEndCapture)");
   state->reportOrders();
   return state->reports;
 }

@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,8 @@ using namespace runtime::cuda;
 struct SoftStream;
 struct SoftComm;
 struct Clique;
+struct Capture;
+struct GraphRun;
 
 using models::Dice;
 
@@ -35,6 +38,9 @@ struct Record {
   bool done = false;
   Clock clock;
   std::chrono::steady_clock::time_point time; ///< when it ran
+  /// Where it was recorded in a stream that was captured: the capture, and its number there.
+  std::shared_ptr<Capture> capture;
+  size_t number = 0;
 };
 
 struct SoftEvent {
@@ -55,6 +61,7 @@ struct Part {
   SoftStream *stream = nullptr;
   uint64_t number = 0; ///< among those with the same peer and direction, or among collectives
   bool eager = false;
+  bool captured = false; ///< both ends of a transfer are, or none
   bool done = false;
 };
 
@@ -78,6 +85,7 @@ struct NcclTask {
 
 /// Data of a send that has ended before its receive was there.
 struct InFlight {
+  bool captured = false;
   std::vector<unsigned char> data;
   Clock clock;
 };
@@ -104,7 +112,7 @@ struct SoftComm {
   bool aborted = false;
 };
 
-enum class OpKind { Work, Record, Wait, Nccl };
+enum class OpKind { Work, Record, Wait, Nccl, Graph };
 
 /// What stands in a stream.
 struct Op {
@@ -114,6 +122,7 @@ struct Op {
   std::vector<SoftUse> uses;      ///< Work
   std::shared_ptr<Record> record; ///< Record and Wait; null in a wait for nothing
   std::shared_ptr<NcclTask> nccl;
+  std::shared_ptr<GraphRun> graph;
   Clock host; ///< what the host knew to be done when it issued this
   bool hangs = false;
 };
@@ -124,6 +133,54 @@ struct SoftStream {
   std::deque<Op> ops;
   Clock clock;
   uint64_t priority = 0;
+  bool blocking = false;            ///< waits for the legacy stream, and the other way round
+  std::shared_ptr<Capture> capture; ///< that it is in
+  size_t lane = 0;                  ///< its number there
+};
+
+/// What a captured stream would have run. Launches make copies.
+struct CapturedOp {
+  size_t lane; ///< of the stream
+  Op op;
+  size_t record = 0; ///< of a Record or Wait: its number in the capture
+};
+
+/// Operations in the order in which they were issued: those of a lane follow each other, a wait
+/// comes after its record, and that is all that orders them.
+struct SoftGraph {
+  int gpu = 0;
+  std::vector<uint32_t> streams; ///< by lane: what it was captured from
+  std::vector<CapturedOp> ops;
+  size_t numRecords = 0;
+};
+
+/// Streams that are captured together.
+struct Capture {
+  CaptureMode mode = CaptureMode::Global;
+  std::thread::id thread; ///< that began it
+  SoftStream *origin = nullptr;
+  bool invalidated = false;
+  std::shared_ptr<SoftGraph> graph = std::make_shared<SoftGraph>();
+  std::vector<SoftStream *> lanes;
+  /// By lane and by record: how much of every lane comes before.
+  std::vector<Clock> reached, recorded;
+};
+
+/// What can be launched. Its lanes are streams of the GPU that nobody else sees.
+struct SoftGraphExec {
+  std::shared_ptr<const SoftGraph> graph;
+  std::vector<SoftStream *> lanes;
+  std::shared_ptr<GraphRun> last; ///< launches of a graph run one after the other
+};
+
+/// One launch.
+struct GraphRun {
+  std::shared_ptr<SoftGraphExec> exec;
+  std::vector<std::pair<SoftStream *, Op>> ops; ///< until it begins
+  std::shared_ptr<GraphRun> before;
+  bool started = false;
+  bool done = false;
+  Clock clock; ///< at its end
 };
 
 struct Allocation {
@@ -181,6 +238,21 @@ struct SoftGpu::State {
   void issue(softgpu::HostThread &thread, softgpu::SoftStream &stream, softgpu::Op op);
   void reportStuck();
   std::string describeFront(const softgpu::SoftStream &stream) const;
+  std::string nameStream(uint32_t number) const;
+  softgpu::SoftStream &addStream(int gpu);
+
+  // Captures and graphs.
+  bool invalidateLegacy(int gpu);
+  bool forbidUnsafeCall();
+  void take(softgpu::SoftStream &stream, softgpu::Op op);
+  void join(softgpu::SoftStream &stream, const std::shared_ptr<softgpu::Capture> &capture);
+  void endCapture(softgpu::Capture &capture);
+  bool isJoined(const softgpu::Capture &capture) const;
+  std::shared_ptr<softgpu::GraphRun> launch(const std::shared_ptr<softgpu::SoftGraphExec> &exec,
+                                            const softgpu::HostThread &thread);
+  bool canRunGraph(const softgpu::GraphRun &run) const;
+  bool runGraph(softgpu::SoftStream &stream, const softgpu::Op &op);
+  bool isInGraph(const softgpu::SoftComm &comm) const;
 
   // Memory.
   void touch(const SoftUse &use, const softgpu::SoftStream &stream, const softgpu::Clock &clock,
@@ -194,7 +266,8 @@ struct SoftGpu::State {
   void advance(softgpu::NcclTask &task, softgpu::Part &part);
   bool hasAllMembers(softgpu::NcclTask &task, const softgpu::Part &part);
   void runCollective(softgpu::NcclTask &task, softgpu::Part &part);
-  void closeGroup(softgpu::HostThread &thread);
+  bool closeGroup(softgpu::HostThread &thread);
+  softgpu::Op enqueue(const std::shared_ptr<softgpu::NcclTask> &task);
   void cancel(softgpu::SoftComm &comm);
   void reportOrders();
 
@@ -218,7 +291,12 @@ struct SoftGpu::State {
   uint64_t numRun = 0;
   bool stuck = false;
 
-  std::vector<std::unique_ptr<softgpu::SoftStream>> streams;
+  std::vector<std::unique_ptr<softgpu::SoftStream>> streams; ///< by number
+  std::map<int, softgpu::SoftStream *> legacyStreams;        ///< by GPU
+  std::map<uint32_t, uint32_t> lanes; ///< captured streams by lane of a graph
+  std::set<std::shared_ptr<softgpu::Capture>> captures;
+  std::map<const void *, std::shared_ptr<softgpu::SoftGraph>> graphs;
+  std::map<const void *, std::shared_ptr<softgpu::SoftGraphExec>> executables;
   std::set<softgpu::SoftEvent *> events;
   std::set<softgpu::SoftComm *> comms;
   std::map<std::string, std::shared_ptr<softgpu::Clique>> cliques; ///< by unique id
@@ -259,6 +337,9 @@ public:
 
 std::shared_ptr<const std::string> makeName(std::string text);
 size_t getBytes(NcclType type);
+
+/// The stream behind a handle, ready to take an operation; null is the legacy stream of the GPU.
+DriverStatus findStream(Call &call, Stream handle, SoftStream *&stream);
 
 /// The tables.
 DriverApi makeDriver(int version);

@@ -94,6 +94,8 @@ bool SoftGpu::State::canRun(SoftStream &stream) {
     return false;
   if (op.kind == OpKind::Wait)
     return !op.record || op.record->done;
+  if (op.kind == OpKind::Graph)
+    return canRunGraph(*op.graph);
   if (op.kind != OpKind::Nccl)
     return true;
   NcclTask &task = *op.nccl;
@@ -138,6 +140,10 @@ void SoftGpu::State::runFront(SoftStream &stream) {
     if (op.record)
       stream.clock.join(op.record->clock);
     break;
+  case OpKind::Graph:
+    if (!runGraph(stream, op))
+      return;
+    break;
   case OpKind::Nccl: {
     NcclTask &task = *op.nccl;
     if (!task.started && !task.cancelled) {
@@ -165,6 +171,8 @@ void SoftGpu::State::runFront(SoftStream &stream) {
 }
 
 void SoftGpu::State::issue(HostThread &thread, SoftStream &stream, Op op) {
+  if (stream.capture)
+    return take(stream, std::move(op));
   op.host = thread.clock;
   stream.ops.push_back(std::move(op));
   if (!lazy)
@@ -175,8 +183,8 @@ void SoftGpu::State::issue(HostThread &thread, SoftStream &stream, Op op) {
 std::string SoftGpu::State::describeFront(const SoftStream &stream) const {
   const Op &op = stream.ops.front();
   if (op.kind == OpKind::Wait)
-    return fmt::format("stream {} waits for an event", stream.number);
-  return fmt::format("stream {} is at {}", stream.number, *op.name);
+    return fmt::format("{} waits for an event", nameStream(stream.number));
+  return fmt::format("{} is at {}", nameStream(stream.number), *op.name);
 }
 
 /// Every thread waits and nothing can run: it never will.
@@ -185,7 +193,8 @@ void SoftGpu::State::reportStuck() {
   std::string text = "a wait can never end:";
   bool first = true;
   for (const std::unique_ptr<SoftStream> &stream : streams)
-    if (stream && !stream->ops.empty() && stream->ops.front().kind != OpKind::Wait) {
+    if (stream && !stream->ops.empty() && stream->ops.front().kind != OpKind::Wait &&
+        stream->ops.front().kind != OpKind::Graph) {
       text += fmt::format("{} {}", first ? "" : ";", describeFront(*stream));
       first = false;
     }
@@ -230,12 +239,11 @@ void SoftGpu::State::touch(const SoftUse &use, const SoftStream &stream, const C
   const std::optional<Shadow::Conflict> conflict = shadow.touch(
       begin, begin + use.bytes, use.writes, {stream.number, clock.get(stream.number), name}, clock);
   if (conflict)
-    report(
-        fmt::format("nothing orders {} on stream {}, which {} memory, and {} on stream {}, which "
-                    "{} the same",
-                    *conflict->before.name, conflict->before.stream,
-                    conflict->beforeWrites ? "writes" : "reads", *name, stream.number,
-                    use.writes ? "writes" : "reads"));
+    report(fmt::format("nothing orders {} on {}, which {} memory, and {} on {}, which "
+                       "{} the same",
+                       *conflict->before.name, nameStream(conflict->before.stream),
+                       conflict->beforeWrites ? "writes" : "reads", *name,
+                       nameStream(stream.number), use.writes ? "writes" : "reads"));
 }
 
 } // namespace dualpipe::test

@@ -51,8 +51,14 @@ enum class DeviceAttribute : int {
 };
 
 enum class CaptureMode : int { Global = 0, ThreadLocal = 1, Relaxed = 2 };
+enum class CaptureStatus : int { None = 0, Active = 1, Invalidated = 2 };
 
-/// A stream that does not wait for the null stream.
+/// A graph whose kernels keep the priorities of the streams that they were captured on.
+inline constexpr unsigned long long kGraphUseNodePriority = 8;
+
+/// A stream that waits for the null stream, and the null stream for it.
+inline constexpr unsigned kStreamDefault = 0;
+/// One that does not.
 inline constexpr unsigned kStreamNonBlocking = 1;
 /// An event without a time stamp: cheaper to record.
 inline constexpr unsigned kEventDefault = 0;
