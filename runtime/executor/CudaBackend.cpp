@@ -103,6 +103,7 @@ struct CudaBackend::State {
   std::string name;
   std::string note;
   GpuHub hub;
+  std::unique_ptr<GraphHub> graphs; ///< null where steps are not to be captured
   CheckRoom room;
 };
 
@@ -110,6 +111,12 @@ CudaBackend::CudaBackend(std::unique_ptr<State> state) : state(std::move(state))
 CudaBackend::~CudaBackend() = default;
 const std::string &CudaBackend::getName() const { return state->name; }
 const std::string &CudaBackend::getNote() const { return state->note; }
+std::string CudaBackend::takeGraphNote() {
+  return state->graphs ? state->graphs->takeNote() : std::string();
+}
+uint32_t CudaBackend::getNumReplayed() const {
+  return state->graphs ? state->graphs->getNumReplayed() : 0;
+}
 
 namespace {
 
@@ -173,6 +180,11 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaApis &apis,
     if (!gpu.ok())
       return gpu.getStatus();
     state->gpus.push_back(std::move(*gpu));
+  }
+  if (options.graph.use != GraphUse::Never) {
+    GraphOptions graph = options.graph;
+    graph.together = !several;
+    state->graphs = std::make_unique<GraphHub>(shared, std::move(graph));
   }
   const std::string &model = (*gpus)[size_t(options.gpu)].name;
   state->name = several ? fmt::format("cuda ({} x {}, {} communicators)", shared.numRanks, model,
@@ -239,7 +251,15 @@ Result<Backend::Ends> CudaBackend::connect(const program::RankProgram &rank, con
   Result<std::unique_ptr<Transport>> transport = state->connect(rank, model, **device, math);
   if (!transport.ok())
     return transport.getStatus();
-  return Ends{std::move(*device), math, std::move(*transport)};
+  Ends ends{std::move(*device), math, std::move(*transport)};
+  if (!state->graphs)
+    return ends;
+  Result<std::unique_ptr<StepGraph>> graph =
+      state->graphs->connect(rank, static_cast<CudaDevice &>(*ends.device));
+  if (!graph.ok())
+    return graph.getStatus();
+  ends.graph = std::move(*graph);
+  return ends;
 }
 
 Result<CheckPlace> CudaBackend::makeCheckPlace() {

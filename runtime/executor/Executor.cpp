@@ -142,6 +142,8 @@ void Executor::resolveCopies() {
 bool Executor::runStep(const dp_step_state &state, double *stepLosses) {
   if (issueStep(state, stepLosses) && finishStep())
     return true;
+  if (parts.graph)
+    parts.graph->drop();
   parts.transport->abort();
   return false;
 }
@@ -190,14 +192,19 @@ Status Executor::beginStep(const dp_step_state &state, double *stepLosses) {
 bool Executor::issueStep(const dp_step_state &state, double *stepLosses) {
   if (Status status = beginStep(state, stepLosses); !status.ok())
     return fail(std::move(status));
+  Status status = parts.graph ? parts.graph->runStep(*this) : issueAll();
+  return status.ok() || fail(std::move(status));
+}
+
+Status Executor::issueAll() {
   const std::vector<Command> &commands = parts.rank->commands;
   for (uint32_t i = 0; i != commands.size(); ++i) {
     if (Status status = issue(i); !status.ok())
-      return fail(std::move(status));
+      return status;
     if (commands[i].op == CommandOp::Pair || commands[i].op == CommandOp::Group)
       i += commands[i].arg; // what follows runs with it
   }
-  return true;
+  return Status::success();
 }
 
 /// Has begin and end of commands marked in their streams, where times are taken on the device.

@@ -7,6 +7,7 @@
 #include "dualpipe/Runtime/Device.h"
 #include "dualpipe/Runtime/Model.h"
 #include "dualpipe/Runtime/Recording.h"
+#include "dualpipe/Runtime/StepGraph.h"
 #include "dualpipe/Runtime/Transport.h"
 
 #include <memory>
@@ -27,11 +28,12 @@ struct ExecutorParts {
   std::span<StageCopy> copies;      ///< those of the rank, in memory of the device
   void *math = nullptr;             ///< dp_call::runtime
   RankRecorder *recorder = nullptr; ///< takes the times of commands, or is null
+  StepGraph *graph = nullptr;       ///< captures steps, or is null
 };
 
 /// One rank's program, ready to run: slots have their memory, commands their
 /// copies of stages.
-class Executor {
+class Executor : private StepCommands {
 public:
   /// Allocates the rank's arena. Fails where memory runs out.
   static Result<std::unique_ptr<Executor>> create(const ExecutorParts &parts);
@@ -62,6 +64,8 @@ private:
   bool fail(Status status);
   void resolveCopies();
   StageCopy *findCopy(uint32_t stage) const;
+  Status issueAll() override;
+  Status issueOne(uint32_t command) override { return issue(command); }
   Status issue(uint32_t index);
   template <typename Issue> Status mark(uint32_t first, uint32_t count, Issue &&issue);
   Status issueGroup(uint32_t first, uint32_t count);

@@ -139,14 +139,18 @@ Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
   if (!ends.ok())
     return ends.getStatus();
   rank.ends = std::move(*ends);
+  if (rank.recorder && rank.ends.graph)
+    return Status::failure("times of commands cannot be taken in a captured step; record the run "
+                           "without graphs");
 
   const std::span<StageCopy> results = findCopies(rankProgram.rank);
   if (Status status = placeCopies(rank, results); !status.ok())
     return status;
   const std::span<StageCopy> copies = hasOwnMemory(rank) ? rank.copies : results;
-  Result<std::unique_ptr<Executor>> executor = Executor::create(
-      {&program->shared, &rankProgram, model.get(), optimizer.get(), rank.ends.device.get(),
-       rank.ends.transport.get(), this, copies, rank.ends.math.get(), rank.recorder.get()});
+  Result<std::unique_ptr<Executor>> executor =
+      Executor::create({&program->shared, &rankProgram, model.get(), optimizer.get(),
+                        rank.ends.device.get(), rank.ends.transport.get(), this, copies,
+                        rank.ends.math.get(), rank.recorder.get(), rank.ends.graph.get()});
   if (!executor.ok())
     return executor.getStatus();
   rank.executor = std::move(*executor);

@@ -19,7 +19,7 @@ Watchdog::Watchdog(double timeoutSeconds)
       lastChange(Clock::now()) {}
 
 static bool isSame(const DevicePosition &a, const DevicePosition &b) {
-  return a.progress == b.progress && a.streams == b.streams;
+  return a.progress == b.progress && a.streams == b.streams && a.graph == b.graph;
 }
 
 bool Watchdog::isExpired(const std::vector<DevicePosition> &now) {
@@ -71,6 +71,18 @@ static uint32_t findBusyStream(const program::RankProgram &rank, const DevicePos
 
 std::string describeHoldUp(const program::SharedInfo &shared, const program::RankProgram &rank,
                            const DevicePosition &position) {
+  switch (position.graph) {
+  case GraphPosition::None:
+    break;
+  case GraphPosition::Waits:
+    return fmt::format("rank {} waits for the other ranks, before a captured step", rank.rank);
+  case GraphPosition::Captures:
+    return fmt::format("rank {} is capturing a step", rank.rank);
+  case GraphPosition::Runs:
+    return fmt::format("rank {} is in a captured step, where its commands do not show; without "
+                       "--graph they do",
+                       rank.rank);
+  }
   const uint32_t busy = findBusyStream(rank, position);
   if (busy == kNone)
     return fmt::format("rank {} is between two steps or has finished", rank.rank);

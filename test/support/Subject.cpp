@@ -26,11 +26,11 @@ static Model makeModel(const program::SharedInfo &shared) {
   return std::move(*model);
 }
 
-Subject::Subject(std::string name, program::Program correct)
-    : name(std::move(name)), program(std::move(correct)),
+Subject::Subject(std::string name, program::Program correct, const TrainingOptions &training)
+    : name(std::move(name)), program(std::move(correct)), training(training),
       model(std::make_unique<Model>(makeModel(program.shared))),
       optimizer(std::move(*createOptimizer("sgd"))) {
-  Result<Replay> replayed = replay(*model, program, *optimizer, kTraining);
+  Result<Replay> replayed = replay(*model, program, *optimizer, training);
   if (!replayed.ok())
     throw std::runtime_error(replayed.message());
   expected = std::move(replayed->result);
@@ -60,7 +60,7 @@ std::string Subject::compare(const TrainingResult &result) const {
 }
 
 std::string Subject::run(const program::Program &mutant, uint64_t shuffleSeed) const {
-  Result<RunReport> report = runShuffled(*model, mutant, *optimizer, kTraining, shuffleSeed);
+  Result<RunReport> report = runShuffled(*model, mutant, *optimizer, training, shuffleSeed);
   return report.ok() ? compare(report->result) : report.message();
 }
 

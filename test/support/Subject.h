@@ -13,11 +13,13 @@
 
 namespace dualpipe::test {
 
-/// A correct program, and its losses, gradients and weights after two steps on one device.
+/// A correct program, and its losses, gradients and weights on one device: after two steps, unless
+/// others are given.
 class Subject {
 public:
   /// Throws where the program cannot be replayed.
-  Subject(std::string name, program::Program program);
+  Subject(std::string name, program::Program program,
+          const runtime::TrainingOptions &training = getTraining());
 
   const std::string name; ///< for findings
   const program::Program program;
@@ -29,11 +31,12 @@ public:
   /// How another run of the program differs from what it should be; empty where it does not.
   std::string compare(const runtime::TrainingResult &result) const;
 
-  /// What `run` trains with.
+  /// Two steps.
   static const runtime::TrainingOptions &getTraining();
   runtime::Model createModel() const;
 
 private:
+  const runtime::TrainingOptions training;
   std::unique_ptr<runtime::Model> model;
   std::unique_ptr<runtime::Optimizer> optimizer;
   runtime::TrainingResult expected;

@@ -8,6 +8,7 @@
 #include "dualpipe/Runtime/Device.h"
 #include "dualpipe/Runtime/LocalTransport.h"
 #include "dualpipe/Runtime/Recording.h"
+#include "dualpipe/Runtime/StepGraph.h"
 #include "dualpipe/Runtime/Transport.h"
 
 #include <memory>
@@ -24,6 +25,7 @@ public:
     std::unique_ptr<Device> device;
     std::shared_ptr<void> math; ///< what calls get as dp_call::runtime; may be null
     std::unique_ptr<Transport> transport;
+    std::unique_ptr<StepGraph> graph{}; ///< null where steps are issued
   };
   /// Each rank once, from one thread. What is given outlives the ends, and so does the backend.
   /// `recorder` takes the times of commands; it may be null.

@@ -27,6 +27,14 @@ public:
   virtual void fail(Status status) = 0;
 };
 
+/// Where a rank stands with a captured step.
+enum class GraphPosition {
+  None,     ///< its commands are issued, or nothing runs
+  Waits,    ///< for the other ranks, before a captured step
+  Captures, ///< commands are taken down
+  Runs      ///< it has been launched: which commands it has come to does not show
+};
+
 /// Where a device stands, for the watchdog. Read while it runs: a snapshot that
 /// may be torn between streams.
 struct DevicePosition {
@@ -34,6 +42,8 @@ struct DevicePosition {
   std::vector<uint32_t> streams;
   /// Grows with every command that begins.
   uint64_t progress = 0;
+  /// But for `None` the streams say nothing.
+  GraphPosition graph = GraphPosition::None;
 };
 
 enum class CommandEdge : uint8_t { Begin, End };

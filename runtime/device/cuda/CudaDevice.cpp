@@ -64,6 +64,9 @@ struct CudaDevice::State {
   std::atomic<uint64_t> progress{0};
   std::atomic<bool> aborted{false};
   std::unique_ptr<StreamTimes> times; ///< null where nothing is recorded
+  std::atomic<GraphPosition> graphPosition{GraphPosition::None};
+  CaptureWatch *capture = nullptr; ///< while commands are captured
+  Stream graphStream = nullptr;    ///< where the step has been launched as a graph
   Status (*pollErrors)(void *context) = nullptr;
   void *pollContext = nullptr;
 };
@@ -252,6 +255,7 @@ void CudaDevice::setErrorPoll(Status (*function)(void *), void *context) {
 Status CudaDevice::beginStep() {
   std::fill(state->passed.begin(), state->passed.end(), 0);
   std::fill(state->recorded.begin(), state->recorded.end(), false);
+  state->graphStream = nullptr;
   for (size_t i = 0; i != state->positions.size(); ++i)
     state->positions[i].store(state->firstCommands[i], std::memory_order_relaxed);
   Status status =
@@ -263,8 +267,23 @@ Status CudaDevice::beginStep() {
       stream, [&] { return state->waitFor(stream, "taking the time at which a step begins"); });
 }
 
-Status CudaDevice::launch(uint32_t, uint32_t command, LaunchFunction function, void *context) {
-  return function(context, command);
+Status CudaDevice::launch(uint32_t stream, uint32_t command, LaunchFunction function,
+                          void *context) {
+  Status status = function(context, command);
+  return state->capture ? state->capture->checkLaunch(stream, command, std::move(status))
+                        : std::move(status);
+}
+
+void CudaDevice::setCapture(CaptureWatch *watch) { state->capture = watch; }
+
+void CudaDevice::followGraph(Stream stream) {
+  state->graphStream = stream;
+  setGraphPosition(GraphPosition::Runs);
+}
+
+void CudaDevice::setGraphPosition(GraphPosition position) {
+  state->graphPosition.store(position, std::memory_order_relaxed);
+  state->progress.fetch_add(1, std::memory_order_relaxed);
 }
 
 Status CudaDevice::State::fail(DriverStatus status, uint32_t stream, uint32_t command) {
@@ -324,6 +343,8 @@ bool CudaDevice::State::report(Status status) {
 
 /// The first stream of the program with something left, or that has failed.
 DriverStatus CudaDevice::State::findPending(uint32_t &stream) {
+  if (graphStream)
+    return driver.streamQuery(graphStream);
   for (; stream != rank.streams.size(); ++stream)
     if (const DriverStatus status = driver.streamQuery(streams[stream]);
         status != DriverStatus::Success)
@@ -333,6 +354,8 @@ DriverStatus CudaDevice::State::findPending(uint32_t &stream) {
 
 /// Where the streams are, from the events that have come. An error shows at the next poll.
 void CudaDevice::State::advancePositions() {
+  if (graphStream)
+    return; // events of a captured step cannot be asked for
   for (size_t i = 0; i != milestones.size(); ++i) {
     const std::vector<Milestone> &own = milestones[i];
     while (passed[i] != own.size() && recorded[own[passed[i]].event] &&
@@ -346,6 +369,10 @@ void CudaDevice::State::advancePositions() {
 
 /// The error of a stream; CUDA may say it once only.
 bool CudaDevice::State::reportStream(DriverStatus status, uint32_t stream) {
+  if (graphStream)
+    return report(
+        check(driver, status,
+              fmt::format("rank {}: a captured step on GPU {}", rank.rank, gpu.getOrdinal())));
   return report(check(driver, status,
                       fmt::format("rank {}: stream {} ({}) of GPU {}", rank.rank, stream,
                                   program::getName(rank.streams[stream].kind), gpu.getOrdinal())));
@@ -354,6 +381,8 @@ bool CudaDevice::State::reportStream(DriverStatus status, uint32_t stream) {
 bool CudaDevice::poll() {
   if (isAborted())
     return false;
+  if (state->capture)
+    return !state->capture->isStopped();
   uint32_t stream = 0;
   const DriverStatus status = state->findPending(stream);
   if (status != DriverStatus::Success && status != DriverStatus::NotReady)
@@ -384,6 +413,7 @@ bool CudaDevice::synchronize() {
   }
   for (std::atomic<uint32_t> &position : state->positions)
     position.store(kNone, std::memory_order_relaxed);
+  state->graphPosition.store(GraphPosition::None, std::memory_order_relaxed);
   state->progress.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -395,6 +425,7 @@ void CudaDevice::abort() { state->aborted.store(true, std::memory_order_release)
 DevicePosition CudaDevice::getPosition() const {
   DevicePosition position;
   position.progress = state->progress.load(std::memory_order_relaxed);
+  position.graph = state->graphPosition.load(std::memory_order_relaxed);
   for (const std::atomic<uint32_t> &at : state->positions)
     position.streams.push_back(at.load(std::memory_order_relaxed));
   return position;

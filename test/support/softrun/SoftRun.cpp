@@ -22,12 +22,18 @@ namespace {
 class SoftBackend : public Backend {
 public:
   SoftBackend(SoftGpu &gpu, const program::SharedInfo &shared, const SoftRunOptions &options)
-      : gpu(gpu), shared(shared), options(options), hub(shared) {}
+      : gpu(gpu), shared(shared), options(options), hub(shared), graphs(shared, getGraph()) {}
 
   Result<Ends> connect(const program::RankProgram &rank, const Model &model, FailureSink &failures,
                        RankRecorder *recorder) override;
+  GraphHub &getGraphs() { return graphs; }
 
 private:
+  GraphOptions getGraph() const {
+    GraphOptions graph = options.graph;
+    graph.together = options.transport == SoftTransport::Copies;
+    return graph;
+  }
   Result<std::unique_ptr<Transport>> connectByCopies(const program::RankProgram &rank,
                                                      CudaDevice &device,
                                                      const SoftExactRuntime &kernels);
@@ -41,6 +47,7 @@ private:
   GpuHub hub;
   std::vector<UniqueId> ids;
   std::vector<std::unique_ptr<GpuContext>> contexts;
+  GraphHub graphs;
 };
 
 } // namespace
@@ -108,24 +115,34 @@ Result<Backend::Ends> SoftBackend::connect(const program::RankProgram &rank, con
              : connectByNccl(rank, model, **device, *kernels);
   if (!transport.ok())
     return transport.getStatus();
-  return Ends{std::move(*device), kernels, std::move(*transport)};
+  Ends ends{std::move(*device), kernels, std::move(*transport)};
+  if (options.graph.use == GraphUse::Never)
+    return ends;
+  Result<std::unique_ptr<StepGraph>> graph =
+      graphs.connect(rank, static_cast<CudaDevice &>(*ends.device));
+  if (!graph.ok())
+    return graph.getStatus();
+  ends.graph = std::move(*graph);
+  return ends;
 }
 
 static Result<RunReport> train(SoftGpu &gpu, const program::Program &program,
-                               const SoftRunOptions &options) {
+                               const SoftRunOptions &options, SoftRunResult &result) {
   auto shared = std::make_shared<const program::Program>(program);
   ModelOptions modelOptions;
   modelOptions.numStages = program.shared.numStages;
   modelOptions.numMicrobatches = program.shared.numMicrobatches;
   modelOptions.device = kDLCUDA;
-  Result<Model> model = Model::create(getSoftExactModel(), modelOptions);
+  Result<Model> model =
+      Model::create(options.model ? *options.model : getSoftExactModel(), modelOptions);
   if (!model.ok())
     return model.getStatus();
   SessionOptions session;
   session.training = options.training;
   session.timeoutSeconds = options.timeoutSeconds;
   session.numRecordedSteps = options.numRecordedSteps;
-  session.backend = std::make_shared<SoftBackend>(gpu, shared->shared, options);
+  const auto backend = std::make_shared<SoftBackend>(gpu, shared->shared, options);
+  session.backend = backend;
   Result<std::unique_ptr<Optimizer>> optimizer = createOptimizer("sgd");
   if (!optimizer.ok())
     return optimizer.getStatus();
@@ -133,7 +150,10 @@ static Result<RunReport> train(SoftGpu &gpu, const program::Program &program,
       shared, std::make_shared<const Model>(std::move(*model)), std::move(*optimizer), session);
   if (!made.ok())
     return made.getStatus();
-  return (*made)->run();
+  Result<RunReport> run = (*made)->run();
+  result.numReplayed = backend->getGraphs().getNumReplayed();
+  result.note = backend->getGraphs().takeNote();
+  return run;
 }
 
 SoftRunResult runOnSoftGpus(const program::Program &program, const SoftRunOptions &options) {
@@ -148,7 +168,7 @@ SoftRunResult runOnSoftGpus(const program::Program &program, const SoftRunOption
   SoftGpu gpu(gpuOptions);
   addSoftExactKernels(gpu);
   SoftRunResult result;
-  Result<RunReport> trained = train(gpu, program, options);
+  Result<RunReport> trained = train(gpu, program, options, result);
   if (trained.ok()) {
     result.result = std::move(trained->result);
     result.recordings = std::move(trained->recordings);

@@ -6,6 +6,7 @@
 #include "test/support/softgpu/SoftGpu.h"
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/Cuda/Graph.h"
 #include "dualpipe/Runtime/Session.h"
 
 #include <cstdint>
@@ -27,6 +28,8 @@ struct SoftRunOptions {
   runtime::TrainingOptions training = {.seed = 7, .numSteps = 2, .learningRate = 1};
   double timeoutSeconds = 60;
   uint32_t numRecordedSteps = 0; ///< as in SessionOptions
+  const dp_model_api *model = nullptr;    ///< null is the exact one
+  runtime::cuda::GraphOptions graph = {}; ///< `together` is set by the transport
   /// As in SoftGpuOptions; 0 is one per rank.
   uint32_t hostThreads = 0;
   /// So many bytes are missing at the end of every allocation of this size.
@@ -41,6 +44,8 @@ struct SoftRunResult {
   std::vector<runtime::StepRecording> recordings;
   std::vector<std::string> reports; ///< of the GPUs
   uint64_t numRun = 0;              ///< operations of the GPUs
+  uint32_t numReplayed = 0;         ///< steps that ran as graphs
+  std::string note;                 ///< why steps did not, where they were to
 };
 
 /// Trains the exact model with a program of which all ranks are there.

@@ -12,6 +12,7 @@
 #include "dualpipe/Runtime/Backend.h"
 #include "dualpipe/Runtime/Cuda/Api.h"
 #include "dualpipe/Runtime/Cuda/CudaDevice.h"
+#include "dualpipe/Runtime/Cuda/Graph.h"
 #include "dualpipe/Runtime/Cuda/NcclTransport.h"
 #include "dualpipe/Runtime/Reference.h"
 
@@ -37,6 +38,7 @@ struct CudaBackendOptions {
   bool sharesGpuWithoutNccl = false;
   CudaDeviceOptions device;
   NcclOptions nccl;
+  GraphOptions graph; ///< `together` follows from where ranks run
 };
 
 class CudaBackend : public Backend {
@@ -53,6 +55,10 @@ public:
   const std::string &getName() const;
   /// Why ranks share a GPU although there is one for each; empty otherwise.
   const std::string &getNote() const;
+  /// Why steps are not captured although they were to be: once, then empty. From any thread.
+  std::string takeGraphNote();
+  /// Steps that ran as graphs so far.
+  uint32_t getNumReplayed() const;
 
   /// A place on the GPU for `--check`, on the calling thread and in use until the backend goes.
   Result<CheckPlace> makeCheckPlace();

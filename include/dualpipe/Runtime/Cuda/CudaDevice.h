@@ -63,6 +63,19 @@ struct CudaDeviceOptions {
   double timeoutSeconds = 120;
 };
 
+/// Looks after the commands of a step while they are captured.
+class CaptureWatch {
+public:
+  /// After a command that calls stage functions, which has ended with `status`: the failure of the
+  /// capture, where it has failed.
+  virtual Status checkLaunch(uint32_t stream, uint32_t command, Status status) = 0;
+  /// Whether the capture has failed on another rank. From the rank's thread.
+  virtual bool isStopped() const = 0;
+
+protected:
+  ~CaptureWatch() = default;
+};
+
 class CudaDevice : public Device {
 public:
   /// Creates streams and events: communication above compute in priority. `rank`, `failures` and
@@ -106,6 +119,13 @@ public:
   FailureSink &getFailures() const;
   bool poll();
   bool isAborted() const;
+
+  /// For graphs. While there is a watch commands are captured, and the GPU is not asked for
+  /// anything, which would break the capture; null ends that.
+  void setCapture(CaptureWatch *watch);
+  /// The step has been launched on this stream, and on no other, until the next one begins.
+  void followGraph(Stream stream);
+  void setGraphPosition(GraphPosition position);
   /// For transports with errors of their own: called at every poll from the rank's thread.
   void setErrorPoll(Status (*function)(void *context), void *context);
 
