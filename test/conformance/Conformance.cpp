@@ -1,6 +1,6 @@
 //===- Conformance.cpp - one suite for everything that runs programs ---------------===//
 //
-//   conformance PROGRAM.dpx --on=NAME [--seeds=N]
+//   conformance PROGRAM.dpx --on=NAME [--seeds=N] [--graph]
 //   conformance PROGRAM.dpx --faults
 //
 // Trains the exact model (test/support/ExactModel.h) and compares losses, gradients
@@ -13,7 +13,8 @@
 //   folded     the same with one communicator for all channels
 //   sim        virtual time: nothing is computed, so only that it ends is looked at
 //
-// GPUs made of software must have nothing to report. Prints what is wrong and exits
+// With --graph, on GPUs, four steps are trained, of which the last three must run as
+// graphs. GPUs made of software must have nothing to report. Prints what is wrong and exits
 // with 1 where something is.
 //
 //===----------------------------------------------------------------------===//
@@ -39,6 +40,9 @@ using namespace dualpipe::test;
 
 namespace {
 
+/// With graphs: one step that is issued, one that is captured, and two more.
+constexpr TrainingOptions kCapturedTraining = {.seed = 7, .numSteps = 4, .learningRate = 1};
+
 /// What a run in one order showed; empty where all is well.
 using Runner = std::string (*)(const Subject &subject, uint64_t seed);
 
@@ -61,18 +65,24 @@ std::string runShuffled(const Subject &subject, uint64_t seed) {
   return subject.run(subject.program, seed);
 }
 
-template <SoftTransport transport> std::string runOnSoftGpu(const Subject &subject, uint64_t seed) {
+template <SoftTransport transport, bool captures = false>
+std::string runOnSoftGpu(const Subject &subject, uint64_t seed) {
   SoftRunOptions options;
   options.transport = transport;
   options.gpu.seed = seed;
   options.gpu.inProgress = uint32_t(seed % 3);
-  options.training = Subject::getTraining();
+  options.training = captures ? kCapturedTraining : Subject::getTraining();
+  if (captures)
+    options.graph.use = cuda::GraphUse::Require;
   const SoftRunResult run = runOnSoftGpus(subject.program, options);
   if (!run.reports.empty())
     return "reported: " + run.reports.front() +
            (run.failure.empty() ? "" : "; the run failed: " + run.failure);
   if (!run.failure.empty())
     return run.failure;
+  if (const uint32_t expected = captures ? kCapturedTraining.numSteps - 1 : 0;
+      run.numReplayed != expected)
+    return fmt::format("{} steps ran as graphs, expected {}", run.numReplayed, expected);
   return subject.compare(run.result);
 }
 
@@ -93,10 +103,21 @@ const std::map<std::string, Runner> kRunners = {
     {"sim", runSimulation},
 };
 
+const std::map<std::string, Runner> kCapturedRunners = {
+    {"copies", runOnSoftGpu<SoftTransport::Copies, true>},
+    {"nccl", runOnSoftGpu<SoftTransport::Nccl, true>},
+    {"folded", runOnSoftGpu<SoftTransport::Folded, true>},
+};
+
 struct Options {
   std::string program, on;
   uint64_t seeds = 1;
   bool faults = false;
+  bool captures = false;
+
+  const std::map<std::string, Runner> &getRunners() const {
+    return captures ? kCapturedRunners : kRunners;
+  }
 };
 
 bool parse(int argc, char **argv, Options &options) {
@@ -108,10 +129,12 @@ bool parse(int argc, char **argv, Options &options) {
       options.seeds = std::strtoull(argument.c_str() + 8, nullptr, 10);
     else if (argument == "--faults")
       options.faults = true;
+    else if (argument == "--graph")
+      options.captures = true;
     else
       options.program = argument;
   }
-  return !options.program.empty() && (options.faults || kRunners.count(options.on));
+  return !options.program.empty() && (options.faults || options.getRunners().count(options.on));
 }
 
 } // namespace
@@ -120,7 +143,7 @@ int main(int argc, char **argv) {
   Options options;
   if (!parse(argc, argv, options)) {
     fmt::print(stderr, "usage: conformance PROGRAM.dpx --on=cpu|shuffled|copies|nccl|folded|sim "
-                       "[--seeds=N] | --faults\n");
+                       "[--seeds=N] | --on=copies|nccl|folded --graph [--seeds=N] | --faults\n");
     return 1;
   }
   Result<program::Program> program = program::readProgramFile(options.program);
@@ -128,10 +151,11 @@ int main(int argc, char **argv) {
     fmt::print(stderr, "{}\n", program.message());
     return 1;
   }
-  const Subject subject(options.program, std::move(*program));
+  const Subject subject(options.program, std::move(*program),
+                        options.captures ? kCapturedTraining : Subject::getTraining());
   if (options.faults)
     return plantFaults(subject) ? 0 : 1;
-  const Runner run = kRunners.at(options.on);
+  const Runner run = options.getRunners().at(options.on);
   unsigned bad = 0;
   for (uint64_t seed = 0; seed != options.seeds; ++seed)
     if (const std::string finding = run(subject, seed); !finding.empty()) {

@@ -58,6 +58,32 @@ def test_a_program_runs_as_on_one_device(tools, schedule, ranks, microbatches, o
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# Orders in the slice of runs as graphs, and how many of the sizes.
+CAPTURED = {"copies": 3, "nccl": 3, "folded": 2}
+CAPTURED_CASES = [(name, *size) for name, sizes in SIZES.items() for size in (sizes if SEEDS else sizes[:2])]
+
+
+@pytest.mark.parametrize("on", CAPTURED)
+@pytest.mark.parametrize("schedule,ranks,microbatches", CAPTURED_CASES)
+def test_a_captured_program_runs_as_on_one_device(tools, schedule, ranks, microbatches, on):
+    program = tools.compile(schedule, ranks, microbatches)
+    done = conform(program, f"--on={on}", "--graph", f"--seeds={SEEDS or CAPTURED[on]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("on", CAPTURED)
+def test_forward_only_captured(tools, on):
+    program = tools.compile("dualpipe", 4, 8, "--forward-only")
+    done = conform(program, f"--on={on}", "--graph", "--seeds=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_only_gpus_capture(tools):
+    done = conform(tools.compile("1f1b", 2, 4), "--on=cpu", "--graph")
+    assert done.returncode == 1
+    assert done.stderr.startswith("usage: conformance")
+
+
 @pytest.mark.parametrize("on", ["copies", "nccl"])
 def test_forward_only(tools, on):
     program = tools.compile("dualpipe", 4, 8, "--forward-only")

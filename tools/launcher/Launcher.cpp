@@ -66,7 +66,15 @@ makeModelOptions(const Options &options, const program::SharedInfo &shared, DLDe
   return model;
 }
 
+/// Said as soon as it is known, once.
+static void printGraphNote(const SelectedBackend &backend) {
+  const std::string note = backend.cuda ? backend.cuda->takeGraphNote() : "";
+  if (!note.empty())
+    fmt::print(stderr, "launcher: note: {}\n", note);
+}
+
 static runtime::SessionOptions makeSessionOptions(const Options &options, uint32_t numRanks,
+                                                  const SelectedBackend &backend,
                                                   runtime::ProgressLine &progress) {
   runtime::SessionOptions session;
   session.training = {options.seed, options.steps, options.learningRate};
@@ -78,9 +86,11 @@ static runtime::SessionOptions makeSessionOptions(const Options &options, uint32
     session.device.jitterSeed = *options.jitterSeed;
   }
   progress.show(0, options.steps);
-  session.onStep = [&options, &progress](const runtime::StepReport &step) {
+  session.backend = backend.cuda;
+  session.onStep = [&options, &backend, &progress](const runtime::StepReport &step) {
     progress.show(step.step + 1, options.steps);
     progress.clear();
+    printGraphNote(backend);
     if (!options.json)
       print(describeStep(step));
   };
@@ -112,7 +122,7 @@ loadModel(const Options &options, const program::SharedInfo &shared, DLDeviceTyp
 static Status loadModelForBackend(const Options &options, Parts &parts) {
   const program::SharedInfo &shared = parts.program->shared;
   auto model = loadModel(options, shared, parts.backend.getDevice());
-  if (!model.ok() && parts.backend.cuda && options.backend == "auto") {
+  if (!model.ok() && parts.backend.cuda && options.backend == "auto" && options.graph.empty()) {
     parts.backend = {nullptr, nullptr, "running on the CPU: " + model.message()};
     model = loadModel(options, shared, kDLCPU);
   }
@@ -202,8 +212,8 @@ static int runProgram(const Options &options, program::Program program) {
     return fail(parts.message());
   const program::SharedInfo &shared = parts->program->shared;
   runtime::ProgressLine progress("running, steps");
-  runtime::SessionOptions sessionOptions = makeSessionOptions(options, shared.numRanks, progress);
-  sessionOptions.backend = parts->backend.cuda;
+  const runtime::SessionOptions sessionOptions =
+      makeSessionOptions(options, shared.numRanks, parts->backend, progress);
   Result<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(parts->program, parts->model, parts->optimizer, sessionOptions);
   if (!session.ok())
@@ -218,6 +228,7 @@ static int runProgram(const Options &options, program::Program program) {
                                        ? runShuffled(options, *parts, sessionOptions.training)
                                        : (*session)->run();
   progress.end();
+  printGraphNote(parts->backend);
   if (!run.ok()) {
     const int exitCode = fail(run.message());
     // A stage function that never returns still uses the model: leave without unloading it.

@@ -68,6 +68,12 @@ static void addOptions(CLI::App &app, Options &options) {
   app.add_flag("--fold-channels", options.foldChannels,
                "Between GPUs, one communicator of NCCL for all channels instead of one each: less "
                "memory, and transfers of a rank wait for each other");
+  app.add_flag("--graph{try}", options.graph,
+               "On a GPU, capture the second step as a CUDA graph and launch it again for every "
+               "later one; where a model does not allow that steps are issued as without it, with "
+               "a note, or, with --graph=require, the run fails. Needs two steps or more (3 unless "
+               "--steps is given)")
+      ->check(CLI::IsMember({"try", "require"}));
   app.add_option(
          "--cost", options.costs,
          "Times for --backend=sim, instead of those planned with: a profile, times, or both. "
@@ -84,7 +90,7 @@ static void addOptions(CLI::App &app, Options &options) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--steps", options.steps,
-                 "Training steps; with --profile or --explain 3 unless given")
+                 "Training steps; with --profile, --explain or --graph 3 unless given")
       ->transform(makeWhole(1, 1u << 24))
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of weights and data")
@@ -134,6 +140,25 @@ static constexpr uint32_t kLeastMeasuredSteps = 2;
 /// Unless --steps says: a median of two.
 static constexpr uint32_t kMeasuredSteps = 3;
 
+/// What does not go with --graph.
+static std::string findGraphMistake(const CLI::App &app, const Options &options) {
+  if (options.graph.empty())
+    return "";
+  if (options.backend != "cuda" && options.backend != "auto")
+    return "--graph does not apply without --backend=cuda or auto: it captures what a GPU does";
+  for (const char *name : {"--jitter", "--shuffle"})
+    if (app.count(name) != 0)
+      return fmt::format("--graph does not apply with {}, which runs on the CPU", name);
+  for (const char *name : {"--trace", "--profile", "--explain"})
+    if (app.count(name) != 0)
+      return fmt::format("--graph does not apply with {}: times of commands cannot be taken in a "
+                         "captured step",
+                         name);
+  if (options.steps < kLeastMeasuredSteps)
+    return "--graph needs --steps=2 or more: the first step is not captured";
+  return "";
+}
+
 /// What is wrong with the options together; empty where nothing is.
 static std::string findMistake(const CLI::App &app, const Options &options) {
   if (options.program.empty() && !options.devices)
@@ -151,6 +176,8 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
                            "--timeout", "--trace", "--profile", "--explain"})
     if (predicts && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
+  if (const std::string mistake = findGraphMistake(app, options); !mistake.empty())
+    return mistake;
   for (const char *name : {"--jitter", "--shuffle"})
     if (options.backend == "cuda" && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=cuda", name);
@@ -184,7 +211,8 @@ std::optional<Options> parseOptions(int argc, char **argv, int &exitCode) {
     exitCode = 1;
     return {};
   }
-  if (app.count("--steps") == 0 && (options.explain || !options.profile.empty()))
+  const bool measures = options.explain || !options.profile.empty();
+  if (app.count("--steps") == 0 && (measures || !options.graph.empty()))
     options.steps = kMeasuredSteps;
   options.backendGiven = app.count("--backend") != 0;
   if (const std::string mistake = findMistake(app, options); !mistake.empty()) {

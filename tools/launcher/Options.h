@@ -16,6 +16,7 @@ struct Options {
   std::string backend = "auto";
   bool backendGiven = false; ///< and not the default
   bool foldChannels = false;
+  std::string graph; ///< "try" or "require" where steps are to be captured, or empty
   std::string costs; ///< of the simulation, over those that the program was planned with
   std::string model = "mlp";
   std::vector<std::string> settings; ///< KEY=VALUE

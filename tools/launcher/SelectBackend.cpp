@@ -17,6 +17,8 @@ static Result<SelectedBackend> selectCuda(const Options &options,
   backendOptions.device.timeoutSeconds = options.timeoutSeconds;
   backendOptions.nccl.timeoutSeconds = options.timeoutSeconds;
   backendOptions.nccl.fold = options.foldChannels;
+  if (!options.graph.empty())
+    backendOptions.graph.use = options.graph == "require" ? GraphUse::Require : GraphUse::Try;
   backendOptions.sharesGpuWithoutNccl = options.backend == "auto";
   Result<std::unique_ptr<CudaBackend>> backend =
       CudaBackend::create(*selected.apis, shared, backendOptions);
@@ -35,6 +37,9 @@ Result<SelectedBackend> selectBackend(const Options &options, const program::Sha
   Result<SelectedBackend> cuda = selectCuda(options, shared);
   if (cuda.ok() || options.backend == "cuda")
     return cuda;
+  if (!options.graph.empty())
+    return Status::failure("--graph captures what a GPU does, and none can be used: " +
+                           cuda.message());
   SelectedBackend cpu;
   cpu.note = "running on the CPU: " + cuda.message();
   return cpu;
