@@ -87,7 +87,7 @@ class Checks:
         self.add(what, program, model, done, seconds)
 
     def check_one_gpu(self):
-        for graph in [[], ["--graph"]]:
+        for graph in [[], ["--graph=require"]]:
             what = "copies, graph" if graph else "copies"
             for program in self.checked:
                 self.check(what, program, CHECKED_EVERYWHERE, *graph)
@@ -99,7 +99,7 @@ class Checks:
         """NCCL needs a GPU for each rank."""
         fitting = [program for program in self.checked if 1 < program[1] <= num_gpus]
         for program in fitting:
-            for what, arguments in [("nccl", []), ("nccl, folded", ["--fold-channels"]), ("nccl, graph", ["--graph"])]:
+            for what, arguments in [("nccl", []), ("nccl, folded", ["--fold-channels"]), ("nccl, graph", ["--graph=require"])]:
                 self.check(what, program, CHECKED_EVERYWHERE, *arguments, one_gpu=False)
         return len(fitting)
 
@@ -122,7 +122,7 @@ class Checks:
     def measure_executor(self):
         """Host time per command: models that compute nothing, eight ranks on one GPU."""
         steps = 5 if self.quick else 50
-        for what, arguments in [("executor", []), ("executor, graph", ["--graph"])]:
+        for what, arguments in [("executor", []), ("executor, graph", ["--graph=require"])]:
             done = self.launch(("dualpipe", 8, 20), "--model=noop", f"--steps={steps}", "--json", *arguments)
             if done.returncode != 0:
                 self.add(what, ("dualpipe", 8, 20), "noop", done)

@@ -54,12 +54,12 @@ def test_all_pass(programs, tmp_path):
 
 @pytest.mark.usefixtures("kernels")
 def test_what_fails_is_told(programs, tmp_path):
-    done, result = run_quick(programs, tmp_path, "seed=1,fail=cuMemcpyDtoDAsync:3:700")
+    done, result = run_quick(programs, tmp_path, "seed=1,gpus=2,fail=ncclSend:2:3")
     assert done.returncode == 1
     failed = [row for row in result["checks"] if row["result"] == "FAILED"]
-    assert failed and len(failed) < len(result["checks"])
-    assert all("CUDA_ERROR_ILLEGAL_ADDRESS" in row["message"] for row in failed), failed
-    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout
+    assert {row["check"] for row in failed} == {"nccl", "nccl, folded", "nccl, graph"}
+    assert all("ncclInternalError" in row["message"] for row in failed), failed
+    assert "ncclInternalError" in done.stdout
 
 
 def test_unknown_option():
