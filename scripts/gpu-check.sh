@@ -8,7 +8,8 @@
 #                                              checks, prints one table, leaves DIR/gpu-check.json
 #                                              (DIR: gpu-check/results)
 #   scripts/gpu-check.sh --launcher FILE ...   with a launcher that was built before
-#   scripts/gpu-check.sh --quick ...           small sizes, as the tests run it
+#   scripts/gpu-check.sh --quick ...           small sizes, few programs and no compute-sanitizer, as the tests
+#                                              run it
 #
 # Exit code 0 where all checks pass, 1 where one fails, 2 where no GPU is found. Needed there: g++ 12 or
 # later, CMake 3.25, make or ninja, CUDA 12.0 or later with nvcc, python3.

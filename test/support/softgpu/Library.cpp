@@ -5,6 +5,7 @@
 //
 //   DUALPIPE_SOFTGPU         seed=3,gpus=2,driver=11080,nccl=21500,memory=BYTES,
 //                            threads=N,hang=N,missing=cuMemAlloc,fail=cuMemAlloc:3:2
+//   CUDA_VISIBLE_DEVICES     as for real ones: only these, up to the first that is not there
 //   DUALPIPE_SOFTGPU_REPORT  a file that gets what was found wrong, when the process
 //                            ends; the first line counts the operations that ran
 //
@@ -34,6 +35,18 @@ SoftFault parseFault(const std::string &text) {
   std::getline(stream, fault.function, ':');
   stream >> fault.number >> colon >> fault.status;
   return fault;
+}
+
+/// How many of so many GPUs CUDA_VISIBLE_DEVICES leaves.
+int countVisible(int numGpus) {
+  const char *given = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!given)
+    return numGpus;
+  std::istringstream stream(given);
+  int count = 0;
+  for (int ordinal = 0; stream >> ordinal && ordinal >= 0 && ordinal < numGpus; ++count)
+    stream.ignore(); // the comma
+  return count;
 }
 
 SoftGpuOptions parseOptions() {
@@ -68,6 +81,7 @@ SoftGpuOptions parseOptions() {
       std::abort();
     }
   }
+  options.numGpus = countVisible(options.numGpus);
   return options;
 }
 
