@@ -33,6 +33,8 @@ def test_a_graph_computes_what_issued_steps_do(tools, tmp_path, dtype, gpus):
     arguments = [program, *SMALL, "--set", f"dtype={dtype}", "--lr=0.5", "--json"]
     issued = json.loads(run(tools, tmp_path, *arguments, "--steps=3", seed=1, gpus=gpus).stdout)
     captured = json.loads(run(tools, tmp_path, *arguments, "--graph", seed=2, gpus=gpus).stdout)
+    assert captured["captured_steps"] == 2
+    assert "captured_steps" not in issued
     assert captured["weights_digest"] == issued["weights_digest"]
     losses = [[step["loss"] for step in result["steps"]] for result in (issued, captured)]
     assert losses[0] == losses[1]
@@ -53,6 +55,8 @@ def test_what_cannot_be_captured_is_issued_with_a_note(tools, tmp_path, gpus):
     fault = "cuGraphInstantiateWithFlags:1:2"
     done = run(tools, tmp_path, program, *MODEL, "--graph", "--check", fail=fault, gpus=gpus)
     assert done.stderr.count("launcher: note: ") == 1
+    done_json = run(tools, tmp_path, program, *MODEL, "--graph", "--json", fail=fault, gpus=gpus)
+    assert json.loads(done_json.stdout)["captured_steps"] == 0
     assert f"launcher: note: steps are issued without graphs, since one {reason}" in done.stderr
     assert "check passed" in done.stdout
     fails(tools.launch(program, "--backend=cuda", *MODEL, "--graph=require", env=soft(fail=fault, gpus=gpus)),
@@ -71,6 +75,16 @@ def test_three_steps_unless_told(tools, tmp_path):
     program = tools.compile("1f1b", 2, 4)
     done = run(tools, tmp_path, program, *MODEL, "--graph")
     assert done.stdout.count("\nstep ") == 3
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_model_for_the_cpu_alone(tools, plugin):
+    program = tools.compile("1f1b", 2, 4)
+    done = tools.launch(program, f"--model={plugin}", env=soft())
+    assert "launcher: note: running on the CPU: " in tools.launch(
+        program, f"--model={plugin}", "--backend=auto", env=soft()).stderr
+    assert done.returncode == 0
+    fails(tools.launch(program, f"--model={plugin}", "--graph", env=soft()), "launcher: error: model ")
 
 
 # Command lines ------------------------------------------------------------------------------------

@@ -219,9 +219,9 @@ static int runProgram(const Options &options, program::Program program) {
   if (!session.ok())
     return fail(session.message());
 
-  const RunDescription description{parts->program.get(), parts->model->getName(),
-                                   parts->backend.getName(), &(*session)->getMemory(),
-                                   (*session)->getNumCommands()};
+  RunDescription description{parts->program.get(), parts->model->getName(),
+                             parts->backend.getName(), &(*session)->getMemory(),
+                             (*session)->getNumCommands()};
   if (!options.json)
     print(describeRun(description, options));
   Result<runtime::RunReport> run = options.shuffleSeed
@@ -229,6 +229,8 @@ static int runProgram(const Options &options, program::Program program) {
                                        : (*session)->run();
   progress.end();
   printGraphNote(parts->backend);
+  if (!options.graph.empty() && parts->backend.cuda)
+    description.numCapturedSteps = parts->backend.cuda->getNumReplayed();
   if (!run.ok()) {
     const int exitCode = fail(run.message());
     // A stage function that never returns still uses the model: leave without unloading it.

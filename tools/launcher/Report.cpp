@@ -89,6 +89,8 @@ std::string toJson(const RunDescription &run, const Options &options,
   text += fmt::format("  \"commands_per_step\": {},\n  \"wall_seconds_per_step\": {},\n"
                       "  \"cpu_seconds_per_step\": {},\n",
                       run.numCommands, report.wallSeconds / steps, report.cpuSeconds / steps);
+  if (run.numCapturedSteps)
+    text += fmt::format("  \"captured_steps\": {},\n", *run.numCapturedSteps);
   text += fmt::format("  \"memory\": [{}\n  ],\n  \"steps\": [{}\n  ]", memoryToJson(run),
                       stepsToJson(report.steps));
   if (check)

@@ -8,6 +8,7 @@
 #include "dualpipe/Runtime/Reference.h"
 #include "dualpipe/Runtime/Session.h"
 
+#include <optional>
 #include <string>
 
 namespace dualpipe::launcher {
@@ -19,6 +20,8 @@ struct RunDescription {
   std::string device;
   const std::vector<runtime::RankMemory> *memory;
   uint64_t numCommands = 0;
+  /// Steps that ran as graphs, where they were to; known after the run.
+  std::optional<uint32_t> numCapturedSteps = {};
 };
 
 /// The lines before the first step.

@@ -27,7 +27,7 @@ struct SoftRunOptions {
   SoftTransport transport = SoftTransport::Copies;
   runtime::TrainingOptions training = {.seed = 7, .numSteps = 2, .learningRate = 1};
   double timeoutSeconds = 60;
-  uint32_t numRecordedSteps = 0; ///< as in SessionOptions
+  uint32_t numRecordedSteps = 0;          ///< as in SessionOptions
   const dp_model_api *model = nullptr;    ///< null is the exact one
   runtime::cuda::GraphOptions graph = {}; ///< `together` is set by the transport
   /// As in SoftGpuOptions; 0 is one per rank.

@@ -180,6 +180,13 @@ TEST(GraphTest, AnErrorOfNcclStopsAllRanks) {
         HasSubstr("ncclRemoteError"));
 }
 
+TEST(GraphTest, ACapturedStepHasNoTimes) {
+  SoftRunOptions options = makeOptions(SoftTransport::Copies);
+  options.numRecordedSteps = 1;
+  EXPECT_EQ(runOnSoftGpus(buildPipelines({.numRanks = 2}), options).failure,
+            "times of commands cannot be taken in a captured step; record the run without graphs");
+}
+
 //===--- Processes ----------------------------------------------------------===//
 
 TEST(GraphTest, AllProcessesCaptureOrNone) {

@@ -84,6 +84,23 @@ TEST(SoftGraphTest, ACaptureRunsNothingAndALaunchRunsAll) {
               IsEmpty());
 }
 
+TEST(SoftGraphTest, ACapturedCopyReadsMemoryWhenItRuns) {
+  SoftGpu gpu;
+  Photographer host(gpu);
+  int *numbers = host.makeInts(1, 1);
+  const Stream stream = host.makeStream();
+  int value = 2;
+  host.begin(stream);
+  EXPECT_CUDA(host.cuda.memcpyHtoDAsync(reinterpret_cast<DevicePointer>(numbers), &value,
+                                        sizeof value, stream));
+  const GraphExec graph = host.finish(stream);
+  for (value = 3; value != 5; ++value) {
+    host.launch(graph, stream);
+    EXPECT_CUDA(host.wait(stream));
+    EXPECT_EQ(host.read(numbers), value);
+  }
+}
+
 /// Two launches, before anybody waits, on streams that nothing orders: the second one waits.
 TEST(SoftGraphTest, LaunchesOfAGraphRunOneAfterTheOther) {
   EXPECT_THAT(collectReports([](SoftGpu &gpu) {
