@@ -125,7 +125,7 @@ TEST(GraphTest, ALaunchThatFailsStopsTheRun) {
   for (const SoftTransport transport : kTransports)
     for (const uint32_t number : {1u, 2u, 3u})
       EXPECT_THAT(runWith(transport, {"cuGraphLaunch", number, 719}).failure,
-                  AllOf(HasSubstr("a captured step: cuGraphLaunch failed: "
+                  AllOf(HasSubstr(", a captured step: cuGraphLaunch failed: "
                                   "CUDA_ERROR_LAUNCH_FAILED"),
                         StartsWith("rank ")));
   EXPECT_NE(runWith(SoftTransport::Nccl, {"cuStreamEndCapture", 1, 999}).failure, "");
@@ -147,7 +147,7 @@ TEST(GraphTest, AKernelThatNeverEndsIsFound) {
   for (const SoftTransport transport : kTransports) {
     const SoftRunResult run =
         runOnSoftGpus(program, makeOptions(transport, {.hangAt = countKernels(program) + 3}));
-    EXPECT_THAT(run.failure, AllOf(HasSubstr("a captured step on GPU "),
+    EXPECT_THAT(run.failure, AllOf(HasSubstr(": a captured step on GPU "),
                                    HasSubstr(" failed: CUDA_ERROR_LAUNCH_TIMEOUT")));
     EXPECT_THAT(run.reports, Contains(HasSubstr(" of a graph is at kernel exact")));
   }
