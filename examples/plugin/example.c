@@ -31,6 +31,8 @@ static float draw(uint64_t seed, uint64_t stream, uint64_t i, float scale) {
 }
 
 static dp_status create(const dp_model_config *config, dp_model **out, char *message, size_t size) {
+  if (config->device_type != kDLCPU)
+    return dp_fail(message, size, "runs on the CPU only");
   Example example = {16, 8};
   for (uint32_t i = 0; i < config->num_settings; ++i) {
     char *end;

@@ -80,11 +80,11 @@ def test_three_steps_unless_told(tools, tmp_path):
 @pytest.mark.usefixtures("kernels")
 def test_a_model_for_the_cpu_alone(tools, plugin):
     program = tools.compile("1f1b", 2, 4)
-    done = tools.launch(program, f"--model={plugin}", env=soft())
-    assert "launcher: note: running on the CPU: " in tools.launch(
-        program, f"--model={plugin}", "--backend=auto", env=soft()).stderr
-    assert done.returncode == 0
-    fails(tools.launch(program, f"--model={plugin}", "--graph", env=soft()), "launcher: error: model ")
+    reason = "runs on the CPU only"
+    done = tools.launch(program, f"--model={plugin}", "--backend=auto", "--check", env=soft())
+    assert done.returncode == 0, done.stderr
+    assert "launcher: note: running on the CPU: " in done.stderr and reason in done.stderr
+    fails(tools.launch(program, f"--model={plugin}", "--graph", env=soft()), "launcher: error: ", reason)
 
 
 # Command lines ------------------------------------------------------------------------------------
