@@ -104,8 +104,8 @@ private:
 };
 
 /// The capture of one call of a stage function, which is thrown away: what it did that a capture
-/// does not allow, and what it said itself where it failed; empty where all is well. `call` puts
-/// work on `stream`.
+/// does not allow, and what it said itself where it failed; empty where all is well, or nothing can
+/// be captured at all. `call` puts work on `stream`.
 class TrialCapture {
 public:
   TrialCapture(const DriverApi &driver, LegacySentry &sentry) : driver(driver), sentry(sentry) {}
@@ -129,14 +129,14 @@ private:
 
 /// Twice where it fails: in relaxed mode an allocation goes through, and a wait does not.
 template <typename Call> std::string TrialCapture::find(Stream stream, Call &&call) {
-  const auto attempt = [&](CaptureMode mode) {
-    Status begun = begin(stream, mode);
-    return begun.ok() ? end(stream, call()) : Outcome{false, DriverStatus::Success, begun};
-  };
-  const Outcome outcome = attempt(CaptureMode::ThreadLocal);
+  if (!begin(stream, CaptureMode::ThreadLocal).ok())
+    return ""; // not the function's fault
+  const Outcome outcome = end(stream, call());
   if (outcome.isGood())
     return "";
-  return describe(outcome, attempt(CaptureMode::Relaxed).isGood());
+  const bool worksRelaxed =
+      begin(stream, CaptureMode::Relaxed).ok() && end(stream, call()).isGood();
+  return describe(outcome, worksRelaxed);
 }
 
 } // namespace dualpipe::runtime::cuda

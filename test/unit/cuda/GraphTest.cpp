@@ -120,6 +120,20 @@ TEST(GraphTest, StepsThatCannotBeCapturedAreIssued) {
     }
 }
 
+/// No stage function is to blame.
+TEST(GraphTest, WhereNothingCanBeCaptured) {
+  std::vector<SoftFault> faults;
+  for (uint32_t i = 1; i != 200; ++i)
+    faults.push_back({"cuStreamBeginCapture", i, 801});
+  for (const SoftTransport transport : kTransports) {
+    const SoftRunResult run =
+        runOnSoftGpus(buildPipelines({.numRanks = 2}), makeOptions(transport, {.faults = faults}));
+    EXPECT_EQ(run.failure, "");
+    EXPECT_THAT(run.note, HasSubstr("cannot be captured: cuStreamBeginCapture failed: "
+                                    "CUDA_ERROR_NOT_SUPPORTED"));
+  }
+}
+
 /// Other ranks may have launched theirs: nothing can be issued instead.
 TEST(GraphTest, ALaunchThatFailsStopsTheRun) {
   for (const SoftTransport transport : kTransports)
