@@ -1,6 +1,7 @@
 //===- Executor.cpp - walks one rank's commands -----------------------------===//
 
 #include "Executor.h"
+#include "EmittedRun.h"
 
 #include "dualpipe/Program/Verify.h"
 #include "dualpipe/Runtime/AlignedBuffer.h"
@@ -17,6 +18,9 @@ using program::kNone;
 using program::Launch;
 using program::SlotKind;
 
+Executor::Executor(const ExecutorParts &parts) : parts(parts) {}
+Executor::~Executor() = default;
+
 Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts &parts) {
   std::unique_ptr<Executor> executor(new Executor(parts));
   if (Status status = executor->allocateSlots(); !status.ok())
@@ -26,6 +30,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const ExecutorParts &parts) {
   if (Status status = executor->allocateCalls(); !status.ok())
     return status;
   executor->resolveCopies();
+  if (parts.emitted)
+    executor->emitted = std::make_unique<EmittedRun>(*executor, *parts.emitted);
   return executor;
 }
 
@@ -197,6 +203,8 @@ bool Executor::issueStep(const dp_step_state &state, double *stepLosses) {
 }
 
 Status Executor::issueAll() {
+  if (emitted)
+    return emitted->issue();
   const std::vector<Command> &commands = parts.rank->commands;
   for (uint32_t i = 0; i != commands.size(); ++i) {
     if (Status status = issue(i); !status.ok())
@@ -323,10 +331,9 @@ Status Executor::runPair(uint32_t first, uint32_t count) {
   return Status::success();
 }
 
-StageCall &Executor::prepare(uint32_t index, uint32_t member) {
-  const Launch &launch = getLaunch(index);
+StageCall &Executor::prepare(const Launch &launch, StageCopy &copy, uint32_t member) {
   StageCall &call = *calls[member];
-  call.begin(*copies[index], launch, parts.shared->training);
+  call.begin(copy, launch, parts.shared->training);
   for (unsigned kind = 0; kind != program::kNumSlotKinds; ++kind)
     if (launch.slots[kind] != kNone)
       call.bind(SlotKind(kind), slots[launch.slots[kind]]);

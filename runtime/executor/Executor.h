@@ -9,12 +9,15 @@
 #include "dualpipe/Runtime/Recording.h"
 #include "dualpipe/Runtime/StepGraph.h"
 #include "dualpipe/Runtime/Transport.h"
+#include "dualpipe/emitted.h"
 
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace dualpipe::runtime {
+
+class EmittedRun;
 
 /// What an executor works with. All of it outlives the executor.
 struct ExecutorParts {
@@ -29,6 +32,8 @@ struct ExecutorParts {
   void *math = nullptr;             ///< dp_call::runtime
   RankRecorder *recorder = nullptr; ///< takes the times of commands, or is null
   StepGraph *graph = nullptr;       ///< captures steps, or is null
+  /// Issues the step in place of the commands, or is null.
+  const dp_step_rank *emitted = nullptr;
 };
 
 /// One rank's program, ready to run: slots have their memory, commands their
@@ -37,6 +42,7 @@ class Executor : private StepCommands {
 public:
   /// Allocates the rank's arena. Fails where memory runs out.
   static Result<std::unique_ptr<Executor>> create(const ExecutorParts &parts);
+  ~Executor();
 
   /// Writes the initial weights of copies on a device, which runs nothing else yet.
   Status initializeCopies(uint64_t seed);
@@ -54,7 +60,8 @@ public:
   const std::vector<uint64_t> &getClassBytes() const { return classBytes; }
 
 private:
-  explicit Executor(const ExecutorParts &parts) : parts(parts) {}
+  friend class EmittedRun;
+  explicit Executor(const ExecutorParts &parts);
 
   Status allocateSlots();
   Status allocateCalls();
@@ -74,7 +81,10 @@ private:
   Status run(uint32_t index);
   Status runLaunch(uint32_t index);
   Status runPair(uint32_t first, uint32_t count);
-  StageCall &prepare(uint32_t index, uint32_t member);
+  StageCall &prepare(uint32_t index, uint32_t member) {
+    return prepare(getLaunch(index), *copies[index], member);
+  }
+  StageCall &prepare(const program::Launch &launch, StageCopy &copy, uint32_t member);
   bool hasOwnMemory() const { return parts.device->getPlace().device_type != kDLCPU; }
   const program::Launch &getLaunch(uint32_t index) const {
     return parts.rank->launches[parts.rank->commands[index].arg];
@@ -98,6 +108,7 @@ private:
   std::vector<std::unique_ptr<StageCall>> calls;
   std::vector<StageCall *> callPointers;
   std::vector<program::Function> functions;
+  std::unique_ptr<EmittedRun> emitted; ///< null where commands are issued
 };
 
 } // namespace dualpipe::runtime

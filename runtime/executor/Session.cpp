@@ -105,6 +105,12 @@ Status Session::State::prepare() {
     return Status::failure(fmt::format("the program file holds {} of {} ranks, expected all of "
                                        "them; compile it without --only-rank",
                                        program->ranks.size(), shared.numRanks));
+  if (options.emitted && options.numRecordedSteps != 0)
+    return Status::failure("times of commands cannot be taken of an emitted step; trace, profile "
+                           "and explain runs of the program file");
+  if (options.emitted)
+    if (Status status = options.emitted->checkProgram(*program); !status.ok())
+      return status;
   if (Status status = model->checkProgram(shared); !status.ok())
     return status;
   Result<std::vector<double>> losses =
@@ -150,7 +156,8 @@ Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
   Result<std::unique_ptr<Executor>> executor =
       Executor::create({&program->shared, &rankProgram, model.get(), optimizer.get(),
                         rank.ends.device.get(), rank.ends.transport.get(), this, copies,
-                        rank.ends.math.get(), rank.recorder.get(), rank.ends.graph.get()});
+                        rank.ends.math.get(), rank.recorder.get(), rank.ends.graph.get(),
+                        options.emitted ? options.emitted->findRank(rankProgram.rank) : nullptr});
   if (!executor.ok())
     return executor.getStatus();
   rank.executor = std::move(*executor);

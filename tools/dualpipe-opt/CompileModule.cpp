@@ -7,6 +7,7 @@
 #include "VerifyInput.h"
 #include "WritePicture.h"
 #include "WriteReport.h"
+#include "WriteStep.h"
 
 #include "dialects/Pipe/Pipe.h"
 #include "dualpipe/Pipelines/Lowering.h"
@@ -64,7 +65,8 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
     return failure();
 
   // 3. Out.
-  if (options.emit != Emit::Program && options.emit != Emit::Report && !isPicture(options.emit))
+  if (options.emit != Emit::Program && options.emit != Emit::Report && options.emit != Emit::Cuda &&
+      !isPicture(options.emit))
     return writeModule(options.output, *module, config);
   FailureOr<program::Program> program = exportModule(*module);
   if (failed(program) || failed(checkQueues(options, *program, context)))
@@ -73,6 +75,8 @@ static LogicalResult compile(const DriverOptions &options, const MlirOptMainConf
     return writeReport(options, *program, context);
   if (isPicture(options.emit))
     return writePicture(options, *program);
+  if (options.emit == Emit::Cuda)
+    return writeStep(options, *program, context);
   return writeProgram(options.output, *program, context);
 }
 

@@ -8,6 +8,7 @@
 #include "VerifyInput.h"
 #include "WritePicture.h"
 #include "WriteReport.h"
+#include "WriteStep.h"
 
 #include "dualpipe/Pipelines/BuildRank.h"
 #include "dualpipe/Pipelines/Compiler.h"
@@ -52,6 +53,7 @@ private:
   LogicalResult emitModule(const Schedule &schedule, const Timeline &timeline);
   FailureOr<program::Program> checked(FailureOr<program::Program> program);
   FailureOr<program::Program> compile(const Timeline &timeline);
+  LogicalResult writeCompiled(const program::Program &program);
   LogicalResult emitProgram(const Timeline &timeline);
 
   const DriverOptions &options;
@@ -122,6 +124,10 @@ LogicalResult Compilation::run() {
 
   if (options.emit == Emit::Report || isPicture(options.emit))
     return printPrediction();
+  if (options.emit == Emit::Cuda && options.inputKind == InputKind::Program) {
+    FailureOr<program::Program> program = makeProgram();
+    return failed(program) ? failure() : writeCompiled(*program);
+  }
 
   Schedule schedule;
   FailureOr<OpIndex> index = loadChecked(options, sources, context, schedule);
@@ -166,7 +172,7 @@ LogicalResult Compilation::emitFrom(const Schedule &schedule, const Timeline &ti
     return writeText(options.output, [&](raw_ostream &os) {
       os << printTorchCsvComms(timeline, options.torchOutput);
     });
-  if (options.emit == Emit::Program)
+  if (options.emit == Emit::Program || options.emit == Emit::Cuda)
     return emitProgram(timeline);
   return emitModule(schedule, timeline);
 }
@@ -207,11 +213,17 @@ FailureOr<program::Program> Compilation::compile(const Timeline &timeline) {
   return checked(std::move(program));
 }
 
+/// As a file, or as code.
+LogicalResult Compilation::writeCompiled(const program::Program &program) {
+  return options.emit == Emit::Cuda ? writeStep(options, program, context)
+                                    : writeProgram(options.output, program, context);
+}
+
 LogicalResult Compilation::emitProgram(const Timeline &timeline) {
   FailureOr<program::Program> program = compile(timeline);
   if (failed(program))
     return failure();
-  return writeProgram(options.output, *program, context);
+  return writeCompiled(*program);
 }
 
 FailureOr<program::Program> opt::compileToProgram(const DriverOptions &options,

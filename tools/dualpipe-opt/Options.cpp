@@ -77,7 +77,9 @@ static cl::opt<Emit> emitFlag(
                    "time, bubble, memory and waits that the program will have"),
         clEnumValN(Emit::Svg, "svg", "a Gantt chart: when each rank will run what"),
         clEnumValN(Emit::Html, "html", "a page to explore it: zoom, causes, memory, other costs"),
-        clEnumValN(Emit::Trace, "trace", "what each stream will do when, for ui.perfetto.dev")));
+        clEnumValN(Emit::Trace, "trace", "what each stream will do when, for ui.perfetto.dev"),
+        clEnumValN(Emit::Cuda, "cuda",
+                   "a folder: the step of each rank as CUDA C++, for launcher --step")));
 static cl::opt<std::string>
     costFlag("cost", cl::cat(category), cl::value_desc("[FILE.json,]fwd=1,bwd=2,..."),
              cl::desc("Times to predict with, instead of those planned with: a profile of "
@@ -204,7 +206,7 @@ static Status checkLevel(const DriverOptions &options) {
                     options.emit == Emit::Program;
   if (options.inputKind == InputKind::Program && isCompiled)
     return Status::failure(fmt::format("'{}' is a compiled program: expected --emit=streams, "
-                                       "report, svg, html, trace, pipe, torch-csv or "
+                                       "report, svg, html, trace, cuda, pipe, torch-csv or "
                                        "torch-csv-comms",
                                        options.input));
   return Status::success();
@@ -219,14 +221,16 @@ static Status checkOptionsOfOutput(const DriverOptions &options) {
                                        option.ArgStr.str(), expected));
   };
   bool hasSlots = options.emit == Emit::Streams || options.emit == Emit::Program ||
-                  options.emit == Emit::Report || isPicture(options.emit);
+                  options.emit == Emit::Report || options.emit == Emit::Cuda ||
+                  isPicture(options.emit);
   bool hasRanks = hasSlots || options.emit == Emit::Default || options.emit == Emit::Order ||
                   options.emit == Emit::Dataflow;
   if (!hasRanks)
-    if (Status status = reject(onlyRankFlag, "--emit=order, dataflow, streams or program"); !status)
+    if (Status status = reject(onlyRankFlag, "--emit=order, dataflow, streams, program or cuda");
+        !status)
       return status;
   if (!hasSlots)
-    if (Status status = reject(sparesFlag, "--emit=streams or program"); !status)
+    if (Status status = reject(sparesFlag, "--emit=streams, program or cuda"); !status)
       return status;
   return options.emit == Emit::Ast ? reject(planCostFlag, "a level after ast") : Status::success();
 }
@@ -334,7 +338,8 @@ static Status readPrediction(DriverOptions &options) {
 static Status readVerify(DriverOptions &options) {
   options.verify = verifyFlag;
   const bool hasProgram = options.verify || options.emit == Emit::Program ||
-                          options.emit == Emit::Report || isPicture(options.emit);
+                          options.emit == Emit::Report || options.emit == Emit::Cuda ||
+                          isPicture(options.emit);
   if (hardwareQueuesFlag.getNumOccurrences() != 0 && !hasProgram)
     return Status::failure("--hardware-queues does not apply to this output: expected --verify, or "
                            "a program or a report, which are checked on the way");
@@ -435,6 +440,8 @@ static Status readOutput(DriverOptions &options) {
   options.torchOutput.legacy = legacyOutputFlag;
   if (options.emit == Emit::Program && options.outputIsStdout())
     return Status::failure("a program file is binary: name it with -o FILE.dpx");
+  if (options.emit == Emit::Cuda && options.outputIsStdout())
+    return Status::failure("--emit=cuda writes a folder: name it with -o FOLDER");
   if (Status status = readNumber(onlyRankFlag, options.onlyRank, 0); !status)
     return status;
   std::optional<uint32_t> spares;

@@ -33,6 +33,7 @@ enum class Emit {
   Svg,
   Html,
   Trace,
+  Cuda, ///< a folder
 };
 
 /// How a report is written.

@@ -104,6 +104,7 @@ struct Parts {
   SelectedBackend backend;
   std::shared_ptr<const runtime::Model> model;
   std::shared_ptr<const runtime::Optimizer> optimizer;
+  std::shared_ptr<const runtime::EmittedStep> emitted; ///< or null
 };
 } // namespace
 
@@ -146,6 +147,13 @@ static Result<Parts> loadParts(const Options &options, program::Program program)
   if (!optimizer.ok())
     return optimizer.getStatus();
   parts.optimizer = std::move(*optimizer);
+  if (!options.step.empty()) {
+    Result<std::shared_ptr<const runtime::EmittedStep>> emitted =
+        runtime::EmittedStep::load(options.step);
+    if (!emitted.ok())
+      return emitted.getStatus();
+    parts.emitted = std::move(*emitted);
+  }
   if ((options.backendGiven || parts.backend.noteIsNews) && !parts.backend.note.empty())
     fmt::print(stderr, "launcher: note: {}\n", parts.backend.note);
   return parts;
@@ -212,8 +220,9 @@ static int runProgram(const Options &options, program::Program program) {
     return fail(parts.message());
   const program::SharedInfo &shared = parts->program->shared;
   runtime::ProgressLine progress("running, steps");
-  const runtime::SessionOptions sessionOptions =
+  runtime::SessionOptions sessionOptions =
       makeSessionOptions(options, shared.numRanks, parts->backend, progress);
+  sessionOptions.emitted = parts->emitted;
   Result<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(parts->program, parts->model, parts->optimizer, sessionOptions);
   if (!session.ok())

@@ -89,6 +89,10 @@ static void addOptions(CLI::App &app, Options &options) {
   app.add_option("--set", options.settings, "A setting of the model; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  app.add_option("--step", options.step,
+                 "Issue the steps of ranks by what --emit=cuda of dualpipe-opt wrote for this "
+                 "program, built into a shared object")
+      ->type_name("STEP.so");
   app.add_option("--steps", options.steps,
                  "Training steps; with --profile, --explain or --graph 3 unless given")
       ->transform(makeWhole(1, 1u << 24))
@@ -173,7 +177,7 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
                            "sizes of its memory",
                            name);
   for (const char *name : {"--steps", "--check", "--jitter", "--shuffle", "--seed", "--lr",
-                           "--timeout", "--trace", "--profile", "--explain"})
+                           "--timeout", "--step", "--trace", "--profile", "--explain"})
     if (predicts && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=sim, which computes nothing", name);
   if (const std::string mistake = findGraphMistake(app, options); !mistake.empty())
@@ -181,6 +185,11 @@ static std::string findMistake(const CLI::App &app, const Options &options) {
   for (const char *name : {"--jitter", "--shuffle"})
     if (options.backend == "cuda" && app.count(name) != 0)
       return fmt::format("{} does not apply with --backend=cuda", name);
+  if (!options.step.empty())
+    for (const char *name : {"--shuffle", "--trace", "--profile", "--explain"})
+      if (app.count(name) != 0)
+        return fmt::format("{} does not apply with --step: it takes the program's own commands",
+                           name);
   if (options.backend != "cuda" && options.backend != "auto" && options.foldChannels)
     return "--fold-channels does not apply without --backend=cuda or auto";
   for (const char *name : {"--trace", "--profile", "--explain"})

@@ -29,6 +29,7 @@ struct Options {
   double timeoutSeconds = 120;
   std::optional<uint64_t> jitterSeed;
   std::optional<uint64_t> shuffleSeed;
+  std::string step;    ///< a plug-in, or empty
   std::string trace;   ///< a file, or empty
   std::string profile; ///< a file, or empty
   bool explain = false;

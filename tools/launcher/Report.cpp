@@ -20,13 +20,15 @@ std::string describeRun(const RunDescription &run, const Options &options) {
   std::string settings;
   for (const std::string &setting : options.settings)
     settings += " " + setting;
-  return fmt::format(
-      "{}: {} ranks, {} stages, {} micro-batches, {}\n"
-      "  model {}{} on {}, {} commands a step\n{}",
-      shared.schedule, shared.numRanks, shared.numStages, shared.numMicrobatches,
-      shared.training ? fmt::format("{} with lr {}", options.optimizer, options.learningRate)
-                      : "forward only",
-      run.model, settings, run.device, run.numCommands, runtime::summarizeMemory(*run.memory));
+  return fmt::format("{}: {} ranks, {} stages, {} micro-batches, {}\n"
+                     "  model {}{} on {}, {} commands a step{}\n{}",
+                     shared.schedule, shared.numRanks, shared.numStages, shared.numMicrobatches,
+                     shared.training
+                         ? fmt::format("{} with lr {}", options.optimizer, options.learningRate)
+                         : "forward only",
+                     run.model, settings, run.device, run.numCommands,
+                     options.step.empty() ? "" : fmt::format(", issued by {}", options.step),
+                     runtime::summarizeMemory(*run.memory));
 }
 
 std::string describeStep(const runtime::StepReport &step) {
@@ -85,6 +87,8 @@ std::string toJson(const RunDescription &run, const Options &options,
       quoteJson(shared.schedule), shared.numRanks, shared.numStages, shared.numMicrobatches,
       shared.training, quoteJson(run.model), joinQuoted(options.settings), quoteJson(run.device),
       options.seed);
+  if (!options.step.empty())
+    text += fmt::format("  \"step\": {},\n", quoteJson(options.step));
   text += fmt::format("  \"weights_digest\": \"{:016x}\",\n", digestWeights(report.result));
   text += fmt::format("  \"commands_per_step\": {},\n  \"wall_seconds_per_step\": {},\n"
                       "  \"cpu_seconds_per_step\": {},\n",

@@ -11,6 +11,7 @@
 #define DUALPIPE_RUNTIME_DEVICE_H
 
 #include "dualpipe/Program/Program.h"
+#include "dualpipe/Runtime/Direct.h"
 #include "dualpipe/Runtime/Memory.h"
 #include "dualpipe/Support/Status.h"
 #include "dualpipe/stage.h"
@@ -59,6 +60,10 @@ public:
     (void)stream;
     return nullptr;
   }
+
+  /// For code that calls the driver itself, between `beginStep` and `synchronize`; null where there
+  /// is no driver.
+  virtual DirectEvents *getDirectEvents() { return nullptr; }
 
   /// Starts a step: all streams are empty, all events pending.
   virtual Status beginStep() = 0;

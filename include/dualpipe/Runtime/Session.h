@@ -6,6 +6,7 @@
 #include "dualpipe/Program/Program.h"
 #include "dualpipe/Runtime/Backend.h"
 #include "dualpipe/Runtime/CpuDevice.h"
+#include "dualpipe/Runtime/EmittedStep.h"
 #include "dualpipe/Runtime/Model.h"
 #include "dualpipe/Runtime/RankMemory.h"
 #include "dualpipe/Runtime/Recording.h"
@@ -35,6 +36,9 @@ struct SessionOptions {
   /// for it.
   std::shared_ptr<Backend> backend;
   CpuDeviceOptions device;
+  /// Issues the steps of all ranks in place of their commands; may be null. Nothing can be recorded
+  /// then.
+  std::shared_ptr<const EmittedStep> emitted;
   /// How many of the last steps are recorded. With any, all ranks begin a step together.
   uint32_t numRecordedSteps = 0;
   /// Called on the thread of `run`, in order, as steps finish. May be empty.

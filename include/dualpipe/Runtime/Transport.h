@@ -3,6 +3,7 @@
 #ifndef DUALPIPE_RUNTIME_TRANSPORT_H
 #define DUALPIPE_RUNTIME_TRANSPORT_H
 
+#include "dualpipe/Runtime/Direct.h"
 #include "dualpipe/Runtime/Model.h"
 #include "dualpipe/Support/Status.h"
 
@@ -30,6 +31,8 @@ public:
   /// nothing to do. `endGroup` comes on every path.
   virtual Status startGroup() { return Status::success(); }
   virtual Status endGroup() { return Status::success(); }
+  /// For code that calls NCCL itself; null where it is not NCCL that transfers.
+  virtual DirectChannels *getDirectChannels() { return nullptr; }
   /// After a failure, from the rank's own thread: ends what is under way.
   virtual void abort() {}
 };

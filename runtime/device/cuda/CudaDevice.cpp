@@ -28,7 +28,7 @@ struct Milestone {
   uint32_t next; ///< kNone where it is the last
 };
 
-struct CudaDevice::State {
+struct CudaDevice::State : DirectEvents {
   State(const program::RankProgram &rank, FailureSink &failures, const GpuContext &gpu,
         const CudaDeviceOptions &options)
       : rank(rank), failures(failures), gpu(gpu), driver(gpu.getDriver()), options(options),
@@ -47,6 +47,15 @@ struct CudaDevice::State {
   bool report(Status status);
   bool reportStream(DriverStatus status, uint32_t stream);
 
+  Record getRecord() const override;
+  Wait getWait() const override;
+  std::span<Stream const> getStreams() const override { return {streams}; }
+  std::span<Event const> getEvents() const override { return {events}; }
+  uint8_t *getRecorded() override { return recorded.data(); }
+  Status describe(const char *name, int status) const override {
+    return check(driver, DriverStatus(status), name);
+  }
+
   const program::RankProgram &rank;
   FailureSink &failures;
   const GpuContext &gpu;
@@ -59,7 +68,7 @@ struct CudaDevice::State {
   std::vector<std::vector<Milestone>> milestones; ///< by stream
   std::vector<uint32_t> firstCommands;            ///< by stream
   std::vector<uint32_t> passed;                   ///< by stream: milestones that are behind it
-  std::vector<bool> recorded;                     ///< by event: in this step
+  std::vector<uint8_t> recorded;                  ///< by event: in this step
   std::vector<std::atomic<uint32_t>> positions;   ///< for getPosition
   std::atomic<uint64_t> progress{0};
   std::atomic<bool> aborted{false};
@@ -250,6 +259,15 @@ void CudaDevice::setErrorPoll(Status (*function)(void *), void *context) {
   state->pollErrors = function;
   state->pollContext = context;
 }
+
+/// The driver's own functions, whose enumerations are passed as numbers.
+CudaDevice::State::Record CudaDevice::State::getRecord() const {
+  return reinterpret_cast<Record>(driver.eventRecord);
+}
+CudaDevice::State::Wait CudaDevice::State::getWait() const {
+  return reinterpret_cast<Wait>(driver.streamWaitEvent);
+}
+DirectEvents *CudaDevice::getDirectEvents() { return state.get(); }
 
 /// The context stays the thread's until `endStep`.
 Status CudaDevice::beginStep() {

@@ -37,7 +37,7 @@ struct ReduceEnd {
 
 } // namespace
 
-struct NcclTransport::State {
+struct NcclTransport::State : DirectChannels {
   State(const NcclApi &nccl, CudaDevice &device, SumMembersFunction sum, const NcclOptions &options)
       : nccl(nccl), device(device), sum(std::move(sum)), options(options) {}
 
@@ -54,6 +54,17 @@ struct NcclTransport::State {
   Status sumGroup(Stream stream, ReduceEnd &end, StageCopy &copy, uint32_t first, uint32_t last);
   Status sumMany(Stream stream, ReduceEnd &end, StageCopy &copy);
   static Status findErrors(void *context);
+
+  Send getSend() const override { return reinterpret_cast<Send>(nccl.send); }
+  Recv getRecv() const override { return reinterpret_cast<Recv>(nccl.recv); }
+  End getEnd(uint32_t channel) override {
+    ChannelEnd &end = channels.find(channel)->second;
+    return {end.communicator->get(), end.peer, end.communicator};
+  }
+  Status begin(void *owner) override { return beginCall(*static_cast<OwnedCommunicator *>(owner)); }
+  Status finish(void *owner, const char *name, int status) override {
+    return finishCall(*static_cast<OwnedCommunicator *>(owner), NcclStatus(status), name);
+  }
 
   const NcclApi &nccl;
   CudaDevice &device;
@@ -236,6 +247,8 @@ Status NcclTransport::endGroup() {
       status = state->settle(*communicator);
   return status;
 }
+
+DirectChannels *NcclTransport::getDirectChannels() { return state.get(); }
 
 /// One end of a transfer: `issue` calls the function of NCCL that has this name.
 template <typename Issue>

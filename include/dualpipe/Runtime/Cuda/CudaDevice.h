@@ -96,6 +96,7 @@ public:
   DLDevice getPlace() const override;
   void *getNativeStream(uint32_t stream) const override;
 
+  DirectEvents *getDirectEvents() override;
   Status beginStep() override;
   Status launch(uint32_t stream, uint32_t command, LaunchFunction function, void *context) override;
   Status record(uint32_t stream, uint32_t command, uint32_t event) override;

@@ -66,6 +66,7 @@ public:
   Status reduce(uint32_t stream, uint32_t command, uint32_t group, StageCopy &copy) override;
   Status startGroup() override;
   Status endGroup() override;
+  DirectChannels *getDirectChannels() override;
   void abort() override;
 
 private:

@@ -1,0 +1,32 @@
+//===- WriteStep.cpp - programs as CUDA C++ ---------------------------------===//
+
+#include "WriteStep.h"
+#include "Complain.h"
+#include "Output.h"
+
+#include "dualpipe/Runtime/EmitCuda.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace dualpipe;
+using namespace dualpipe::opt;
+using namespace mlir;
+
+LogicalResult opt::writeStep(const DriverOptions &options, const program::Program &program,
+                             MLIRContext &context) {
+  const std::string &folder = options.output;
+  if (std::error_code error = llvm::sys::fs::create_directories(folder))
+    return complain("cannot make the folder '" + folder + "': " + error.message());
+  auto write = [&](const std::string &name, const std::string &text) {
+    return writeText(folder + "/" + name, [&](raw_ostream &os) { os << text; });
+  };
+  for (const program::RankProgram &rank : program.ranks)
+    if (failed(write(runtime::getRankFileName(rank.rank), runtime::emitRank(program.shared, rank))))
+      return failure();
+  if (failed(write("step.cpp", runtime::emitStep(program))) ||
+      failed(write("CMakeLists.txt", runtime::emitBuildFile(program))))
+    return failure();
+  return writeProgram(folder + "/" + runtime::getEmittedName(program.shared) + ".dpx", program,
+                      context);
+}
