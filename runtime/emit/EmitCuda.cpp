@@ -55,7 +55,7 @@ std::string emitBuildFile(const program::Program &program) {
 #   launcher {0}.dpx --step=build/lib{0}_step.so
 # The files have no kernels, so the C++ compiler builds them; -DDUALPIPE_STEP_NVCC=ON has nvcc do it.
 
-cmake_minimum_required(VERSION 3.20)
+cmake_minimum_required(VERSION 3.22)
 project({0}_step LANGUAGES CXX)
 option(DUALPIPE_STEP_NVCC "Compile the steps of ranks with nvcc" OFF)
 if(NOT CMAKE_BUILD_TYPE)
@@ -70,7 +70,7 @@ set(ranks
   const auto out = std::back_inserter(text);
   for (const program::RankProgram &rank : program.ranks)
     fmt::format_to(out, "  {}\n", getRankFileName(rank.rank));
-  fmt::format_to(out, R"()
+  fmt::format_to(out, R"---()
 if(DUALPIPE_STEP_NVCC)
   set(CMAKE_CUDA_ARCHITECTURES OFF)
   enable_language(CUDA)
@@ -79,13 +79,12 @@ else()
 endif()
 add_library({0}_step SHARED step.cpp ${{ranks}})
 set_target_properties({0}_step PROPERTIES
-  CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden
-  CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_VISIBILITY_PRESET hidden
-  CUDA_RUNTIME_LIBRARY None)
+  CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
 target_include_directories({0}_step PRIVATE ${{DUALPIPE_INCLUDE_DIR}})
 target_compile_options({0}_step PRIVATE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
-)",
+  -std=c++20 "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>")
+)---",
                  name);
   return text;
 }

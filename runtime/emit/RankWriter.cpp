@@ -26,8 +26,9 @@ std::string RankWriter::run() {
 }
 
 void RankWriter::writeBanner() {
-  to("// Rank {} of {} of the schedule {}: {} commands on {} streams.\n", rank.rank,
-     shared.numRanks, toComment(shared.schedule), rank.commands.size(), rank.streams.size());
+  to("// Rank {} of {} of the schedule {}: {} commands on {} stream{}.\n", rank.rank,
+     shared.numRanks, toComment(shared.schedule), rank.commands.size(), rank.streams.size(),
+     rank.streams.size() == 1 ? "" : "s");
   std::string params;
   for (const auto &[name, value] : shared.params)
     params += fmt::format("{}{} = {}", params.empty() ? "" : ", ", name, value);
@@ -75,6 +76,8 @@ void RankWriter::writeEvents() {
   for (size_t i = 0; i != names.events.size(); ++i)
     if (!names.events[i].empty()) // that are recorded
       to("  static constexpr Event {}{{{}}};\n", names.events[i], i);
+  if (!names.events.empty())
+    to("\n");
 }
 
 void RankWriter::writeClass() {
@@ -84,7 +87,6 @@ void RankWriter::writeClass() {
   writeSlots();
   to("\n");
   writeEvents();
-  to("\n");
   for (const Part &part : names.parts)
     to("  int {}();\n", part.name);
   to("}};\n\n");

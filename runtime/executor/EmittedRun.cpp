@@ -281,6 +281,7 @@ Status EmittedRun::runOnDevice(void *context, uint32_t command) {
   Status status = own.runPending(command);
   if (status.ok())
     return status;
+  own.hasPlace = true;
   return Status::failure(fmt::format("{}: {}", own.describeCommand(command), status.message()));
 }
 
@@ -315,11 +316,14 @@ Status EmittedRun::runCalls(uint32_t command, const Pending &first) {
 
 Status EmittedRun::issue() {
   failure.reset();
+  hasPlace = false;
   if (rank.issue(&step) == 0)
     return Status::success();
   if (!failure)
     return Status::failure(fmt::format("{}: the emitted step ended here without saying why",
                                        describeCommand(step.command)));
+  if (hasPlace)
+    return *failure;
   return Status::failure(fmt::format("{}: {}", describeCommand(step.command), failure->message()));
 }
 

@@ -87,6 +87,7 @@ private:
   std::vector<StageCopy *> copies; ///< by stage; null where the rank has none
   std::vector<Pending> pending;    ///< by command
   std::optional<Status> failure;
+  bool hasPlace = false; ///< the failure names its command already
 };
 
 } // namespace dualpipe::runtime

@@ -12,17 +12,17 @@
 namespace dualpipe::runtime {
 
 /// What must hold before anything behind the header is read.
-static Status checkInterface(const std::string &path, const dp_step_program &steps) {
+static Status checkInterface(const std::string &name, const dp_step_program &steps) {
   if (steps.abi_version != DP_STEP_ABI_VERSION)
     return Status::failure(fmt::format(
         "{}: built for another version of the step interface, expected {}, got {}; emit it again "
         "and build it with this emitted.h",
-        path, DP_STEP_ABI_VERSION, steps.abi_version));
+        name, DP_STEP_ABI_VERSION, steps.abi_version));
   if (steps.struct_size < sizeof(dp_step_program))
     return Status::failure(
         fmt::format("{}: its dp_step_program has {} bytes, expected at least {}; build it with "
                     "this emitted.h",
-                    path, steps.struct_size, sizeof(dp_step_program)));
+                    name, steps.struct_size, sizeof(dp_step_program)));
   return Status::success();
 }
 
@@ -40,9 +40,20 @@ Result<std::shared_ptr<const EmittedStep>> EmittedStep::load(const std::string &
   const dp_step_program *steps = get();
   if (!steps)
     return Status::failure(fmt::format("{}: its '{}' returned no step", path, DP_GET_STEP_SYMBOL));
-  if (Status status = checkInterface(path, *steps); !status.ok())
+  return create(*steps, path, std::move(library));
+}
+
+Result<std::shared_ptr<const EmittedStep>> EmittedStep::create(const dp_step_program &steps,
+                                                               const std::string &name) {
+  return create(steps, name, nullptr);
+}
+
+Result<std::shared_ptr<const EmittedStep>> EmittedStep::create(const dp_step_program &steps,
+                                                               const std::string &name,
+                                                               std::shared_ptr<void> library) {
+  if (Status status = checkInterface(name, steps); !status.ok())
     return status;
-  return std::shared_ptr<const EmittedStep>(new EmittedStep(path, std::move(library), *steps));
+  return std::shared_ptr<const EmittedStep>(new EmittedStep(name, std::move(library), steps));
 }
 
 const dp_step_rank *EmittedStep::findRank(uint32_t rank) const {
@@ -56,21 +67,21 @@ Status EmittedStep::checkProgram(const program::Program &program) const {
   if (steps->num_ranks != program.shared.numRanks)
     return Status::failure(fmt::format("{}: the step of '{}' on {} ranks, expected that of '{}' on "
                                        "{}, which the program file holds",
-                                       path, steps->schedule, steps->num_ranks,
+                                       name, steps->schedule, steps->num_ranks,
                                        program.shared.schedule, program.shared.numRanks));
   for (const program::RankProgram &rank : program.ranks) {
     const dp_step_rank *step = findRank(rank.rank);
     if (!step || !step->issue)
       return Status::failure(fmt::format("{}: there is no step for rank {}; emit all ranks, "
                                          "without --only-rank",
-                                         path, rank.rank));
+                                         name, rank.rank));
     const uint64_t digest = program::computeDigest(program.shared, rank);
     if (step->digest != digest)
       return Status::failure(
           fmt::format("{}: the step of rank {} was emitted from another program (digest {:016x}, "
                       "the program file has {:016x}); run the program file that --emit=cuda wrote "
                       "beside it, or emit and build it again",
-                      path, rank.rank, step->digest, digest));
+                      name, rank.rank, step->digest, digest));
   }
   return Status::success();
 }

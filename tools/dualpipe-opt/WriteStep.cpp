@@ -18,6 +18,8 @@ LogicalResult opt::writeStep(const DriverOptions &options, const program::Progra
   const std::string &folder = options.output;
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return complain("cannot make the folder '" + folder + "': " + error.message());
+  if (!llvm::sys::fs::is_directory(folder))
+    return complain("cannot make the folder '" + folder + "': a file has this name");
   auto write = [&](const std::string &name, const std::string &text) {
     return writeText(folder + "/" + name, [&](raw_ostream &os) { os << text; });
   };

@@ -18,6 +18,9 @@ class EmittedStep {
 public:
   /// Fails with a message for the user: no shared object, not one of a step, another version.
   static Result<std::shared_ptr<const EmittedStep>> load(const std::string &path);
+  /// The same for functions that are at hand. `steps` must outlive it.
+  static Result<std::shared_ptr<const EmittedStep>> create(const dp_step_program &steps,
+                                                           const std::string &name);
 
   /// Whether it was written from this program and has the step of each of the ranks at hand.
   Status checkProgram(const program::Program &program) const;
@@ -25,10 +28,12 @@ public:
   const dp_step_rank *findRank(uint32_t rank) const;
 
 private:
-  EmittedStep(std::string path, std::shared_ptr<void> library, const dp_step_program &steps)
-      : path(std::move(path)), library(std::move(library)), steps(&steps) {}
+  EmittedStep(std::string name, std::shared_ptr<void> library, const dp_step_program &steps)
+      : name(std::move(name)), library(std::move(library)), steps(&steps) {}
+  static Result<std::shared_ptr<const EmittedStep>>
+  create(const dp_step_program &steps, const std::string &name, std::shared_ptr<void> library);
 
-  std::string path;
+  std::string name; ///< for messages
   std::shared_ptr<void> library;
   const dp_step_program *steps;
 };
