@@ -1,6 +1,8 @@
 //===- cuda_issue.cpp - host time per command of the cuda backend --------------===//
 //
-//   bench-cuda-issue PROGRAM.dpx
+//   bench-cuda-issue PROGRAM.dpx [STEP.so]
+//
+// STEP.so is what --emit=cuda wrote for the program: its steps are then measured, too.
 //
 // Then the host's time for a step that is issued, and for one that is launched as a graph.
 //
@@ -18,6 +20,7 @@
 #include "dualpipe/Runtime/Cuda/CudaDevice.h"
 #include "dualpipe/Runtime/Cuda/Graph.h"
 #include "dualpipe/Runtime/Cuda/NcclTransport.h"
+#include "dualpipe/Runtime/EmittedStep.h"
 #include "dualpipe/Runtime/RankMemory.h"
 #include "dualpipe/Runtime/Reference.h"
 
@@ -36,6 +39,7 @@ namespace {
 /// Steps of one measurement, and measurements, of which the best counts.
 constexpr int kSteps = 200;
 constexpr int kRepeats = 15;
+constexpr int kTurns = 5; ///< where two ways are compared
 
 /// A function that does nothing and succeeds.
 template <typename Pointer> struct Nothing;
@@ -87,10 +91,12 @@ struct Bench {
 
 } // namespace
 
-/// Nanoseconds that one rank takes to issue a step, or, captured, to launch it.
+/// Nanoseconds that one rank takes to issue a step, or, captured, to launch it. `emitted` issues it
+/// in place of its commands, or is null.
 static Result<double> measure(Bench &bench, const program::SharedInfo &shared,
                               const program::RankProgram &rank, const Model &model,
-                              const Optimizer &optimizer, bool captured) {
+                              const Optimizer &optimizer, bool captured,
+                              const dp_step_rank *emitted = nullptr) {
   Result<GpuContext> gpu = GpuContext::create(bench.driver, 0);
   if (!gpu.ok())
     return gpu.getStatus();
@@ -128,7 +134,7 @@ static Result<double> measure(Bench &bench, const program::SharedInfo &shared,
   }
   Result<std::unique_ptr<Executor>> executor = Executor::create(
       {&shared, &rank, &model, &optimizer, device->get(), transport->get(), &bench.failures, copies,
-       math->get(), nullptr, captured ? graph->get() : nullptr});
+       math->get(), nullptr, captured ? graph->get() : nullptr, emitted});
   if (!executor.ok())
     return executor.getStatus();
   std::vector<double> losses(shared.numMicrobatches);
@@ -144,7 +150,24 @@ static Result<double> measure(Bench &bench, const program::SharedInfo &shared,
   return best;
 }
 
-static Status run(const char *path) {
+/// By turns, so that both see the same machine.
+static Status compareEmitted(Bench &bench, const program::SharedInfo &shared,
+                             const program::RankProgram &rank, const Model &model,
+                             const Optimizer &optimizer, const dp_step_rank *emitted) {
+  double best[2] = {1e300, 1e300}; // of commands, of the emitted step
+  for (int turn = 0; turn != 2 * kTurns; ++turn) {
+    Result<double> nanoseconds =
+        measure(bench, shared, rank, model, optimizer, false, turn % 2 == 0 ? nullptr : emitted);
+    if (!nanoseconds.ok())
+      return nanoseconds.getStatus();
+    best[turn % 2] = std::min(best[turn % 2], *nanoseconds);
+  }
+  fmt::print("          emitted: {:>6.0f} ns, {:.2f} of it\n",
+             best[1] / double(rank.commands.size()), best[1] / best[0]);
+  return Status::success();
+}
+
+static Status run(const char *path, const char *stepPath) {
   Result<program::Program> program = program::readProgramFile(path);
   if (!program.ok())
     return program.getStatus();
@@ -159,6 +182,15 @@ static Status run(const char *path) {
   Result<std::unique_ptr<Optimizer>> optimizer = createOptimizer("sgd");
   if (!optimizer.ok())
     return optimizer.getStatus();
+  std::shared_ptr<const EmittedStep> step;
+  if (stepPath) {
+    Result<std::shared_ptr<const EmittedStep>> loaded = EmittedStep::load(stepPath);
+    if (!loaded.ok())
+      return loaded.getStatus();
+    if (Status status = (*loaded)->checkProgram(*program); !status.ok())
+      return status;
+    step = *loaded;
+  }
   Bench bench;
   double most = 0;
   for (const program::RankProgram &rank : program->ranks) {
@@ -175,17 +207,23 @@ static Status run(const char *path) {
         rank.rank, rank.commands.size(), each, *issued * 1e-3, *launched * 1e-3,
         *issued / *launched);
     most = std::max(most, each);
+    if (!step)
+      continue;
+    const dp_step_rank *emitted = step->findRank(rank.rank);
+    if (Status status = compareEmitted(bench, program->shared, rank, *model, **optimizer, emitted);
+        !status.ok())
+      return status;
   }
   fmt::print("most: {:.0f} ns, allowed 1000\n", most);
   return Status::success();
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2) {
-    fmt::print(stderr, "usage: bench-cuda-issue PROGRAM.dpx\n");
+  if (argc != 2 && argc != 3) {
+    fmt::print(stderr, "usage: bench-cuda-issue PROGRAM.dpx [STEP.so]\n");
     return 1;
   }
-  const Status status = run(argv[1]);
+  const Status status = run(argv[1], argc == 3 ? argv[2] : nullptr);
   if (status.ok())
     return 0;
   fmt::print(stderr, "bench-cuda-issue: error: {}\n", status.message());

@@ -198,14 +198,13 @@ Result<StageCopy *> EmittedRun::findCopy(uint32_t stage) const {
       fmt::format("the emitted step names stage {}, which the rank has no copy of", stage));
 }
 
-Result<EmittedRun::Pending> EmittedRun::describe(uint32_t stream, const dp_step_call &call) const {
+Status EmittedRun::describe(uint32_t stream, const dp_step_call &call, Pending &made) const {
   Result<StageCopy *> copy = findCopy(call.stage);
   if (!copy.ok())
     return copy.getStatus();
   if (call.function >= program::kNumFunctions || call.microbatch >= parts.shared->numMicrobatches)
     return Status::failure(fmt::format("the emitted step calls function {} of micro-batch {}",
                                        call.function, call.microbatch));
-  Pending made;
   made.launch = {program::Function(call.function),
                  uint8_t(call.flags),
                  uint16_t(call.component),
@@ -220,7 +219,7 @@ Result<EmittedRun::Pending> EmittedRun::describe(uint32_t stream, const dp_step_
   made.copy = *copy;
   made.stream = stream;
   made.numCalls = 1;
-  return made;
+  return Status::success();
 }
 
 /// Members of a pair are the commands that follow it.
@@ -235,10 +234,9 @@ Status EmittedRun::launch(uint32_t stream, const dp_step_call *calls, uint32_t n
                                        numCalls, executor.calls.size()));
   const uint32_t command = step.command;
   for (uint32_t i = 0; i != numCalls; ++i) {
-    Result<Pending> made = describe(stream, calls[i]);
-    if (!made.ok())
-      return made.getStatus();
-    pending[command + (isPair ? i + 1 : 0)] = *made;
+    Pending &made = pending[command + (isPair ? i + 1 : 0)];
+    if (Status status = describe(stream, calls[i], made); !status.ok())
+      return status;
   }
   if (isPair) {
     pending[command].stream = stream;

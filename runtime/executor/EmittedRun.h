@@ -50,7 +50,7 @@ private:
   void fillCalls();
   int report(Status status);
   Status checkPlace(uint32_t stream, program::StreamKind kind, uint32_t numCommands) const;
-  Result<Pending> describe(uint32_t stream, const dp_step_call &call) const;
+  Status describe(uint32_t stream, const dp_step_call &call, Pending &made) const;
   Status launch(uint32_t stream, const dp_step_call *calls, uint32_t numCalls);
   Status takeOptimizerStep(uint32_t stream, uint32_t stage);
   Status sumGradients(uint32_t stream, uint32_t stage);
