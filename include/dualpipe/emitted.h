@@ -143,6 +143,9 @@ typedef const dp_step_program *(*dp_get_step_fn)(void);
       return 1;                                                                                    \
   } while (false)
 
+/// Written once, not at each of some thousand calls: compilers take long over that.
+#define DP_STEP_CALL __attribute__((noinline))
+
 namespace dualpipe::emitted {
 
 /// Never defined, so no constant expression can call it: the compiler names the line that does.
@@ -216,20 +219,21 @@ protected:
   int peer(Link link) const { return step->links[link.number].peer; }
   ncclComm *comm(Link link) const { return step->links[link.number].communicator; }
 
-  int cuEventRecord(Event event, Stream stream) {
+  DP_STEP_CALL int cuEventRecord(Event event, Stream stream) {
     const int status = step->event_record(step->events[event.number], step->streams[stream.number]);
     if (status != 0)
       return fail("cuEventRecord", status);
     step->recorded[event.number] = 1;
     return 0;
   }
-  int cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  DP_STEP_CALL int cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
     const int status =
         step->stream_wait_event(step->streams[stream.number], step->events[event.number], flags);
     return status == 0 ? 0 : fail("cuStreamWaitEvent", status);
   }
 
-  int ncclSend(Slot slot, size_t count, ncclDataType_t type, int peer, ncclComm *comm, Link link) {
+  DP_STEP_CALL int ncclSend(Slot slot, size_t count, ncclDataType_t type, int peer, ncclComm *comm,
+                            Link link) {
     const int answer = step->begin_transfer(step->run, link.number, count);
     if (answer != DP_STEP_GO)
       return answer == DP_STEP_SKIP ? 0 : 1;
@@ -237,7 +241,8 @@ protected:
         step->send(step->slots[slot.number], count, type, peer, comm, step->streams[link.number]);
     return step->finish_transfer(step->run, link.number, "ncclSend", status);
   }
-  int ncclRecv(Slot slot, size_t count, ncclDataType_t type, int peer, ncclComm *comm, Link link) {
+  DP_STEP_CALL int ncclRecv(Slot slot, size_t count, ncclDataType_t type, int peer, ncclComm *comm,
+                            Link link) {
     const int answer = step->begin_transfer(step->run, link.number, count);
     if (answer != DP_STEP_GO)
       return answer == DP_STEP_SKIP ? 0 : 1;
@@ -273,10 +278,10 @@ protected:
 
   /// A stage function on a stream; without one, as a member of a fused pair.
 #define DP_STAGE_FUNCTION(name, function)                                                          \
-  static dp_step_call name(Stage stage, MicroBatch microbatch, const With &with) {                 \
+  DP_STEP_CALL static dp_step_call name(Stage stage, MicroBatch microbatch, const With &with) {    \
     return describe(function, stage, microbatch, with);                                            \
   }                                                                                                \
-  int name(Stage stage, MicroBatch microbatch, Stream stream, const With &with) {                  \
+  DP_STEP_CALL int name(Stage stage, MicroBatch microbatch, Stream stream, const With &with) {     \
     const dp_step_call call = describe(function, stage, microbatch, with);                         \
     return step->launch(step->run, stream.number, &call, 1);                                       \
   }
@@ -292,10 +297,10 @@ protected:
   template <size_t count> int fused(Stream stream, const dp_step_call (&calls)[count]) {
     return step->launch(step->run, stream.number, calls, count);
   }
-  int sum_gradients(Stage stage, Sum sum) {
+  DP_STEP_CALL int sum_gradients(Stage stage, Sum sum) {
     return step->sum_gradients(step->run, sum.number, stage.number);
   }
-  int optimizer_step(Stage stage, Stream stream) {
+  DP_STEP_CALL int optimizer_step(Stage stage, Stream stream) {
     return step->optimizer_step(step->run, stream.number, stage.number);
   }
 

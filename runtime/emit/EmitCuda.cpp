@@ -58,8 +58,9 @@ std::string emitBuildFile(const program::Program &program) {
 cmake_minimum_required(VERSION 3.22)
 project({0}_step LANGUAGES CXX)
 option(DUALPIPE_STEP_NVCC "Compile the steps of ranks with nvcc" OFF)
+# Straight calls gain nothing from an optimizer, which takes long over them.
 if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
+  set(CMAKE_BUILD_TYPE Debug)
 endif()
 find_path(DUALPIPE_INCLUDE_DIR dualpipe/emitted.h REQUIRED
   DOC "Where dualpipe/emitted.h is: the folder include of dualpipe")

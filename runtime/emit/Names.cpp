@@ -18,7 +18,7 @@ using program::StreamKind;
 /// Groups of more ranks have a number.
 static constexpr size_t kMaxNamedRanks = 4;
 /// Commands of a function: compilers take long over very long ones.
-static constexpr uint32_t kMaxCommands = 500;
+static constexpr uint32_t kMaxCommands = 200;
 
 static bool isLetterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');

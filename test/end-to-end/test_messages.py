@@ -11,7 +11,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs",
-           "runtime/device/cuda", "runtime/kernels", "runtime/memory", "runtime/pictures",
+           "runtime/device/cuda", "runtime/executor/Emitted*.cpp", "runtime/kernels", "runtime/memory", "runtime/pictures",
            "runtime/profile", "runtime/sim", "runtime/transport", "runtime/transport/gpu",
            "runtime/transport/nccl"]
 # How messages are made: each of these is followed by its arguments in brackets.
@@ -50,7 +50,7 @@ def find_arguments(text, start):
 
 def find_messages():
     for folder in SOURCES:
-        for path in sorted((ROOT / folder).glob("*.cpp")):
+        for path in sorted(ROOT.glob(folder if folder.endswith(".cpp") else f"{folder}/*.cpp")):
             text = join_literals(strip_comments(path.read_text()))
             for call in re.finditer(r"\b(?:%s)\(" % "|".join(MAKERS), text):
                 arguments = find_arguments(text, call.end() - 1)

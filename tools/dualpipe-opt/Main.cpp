@@ -47,6 +47,7 @@ static const char overview[] =
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=report   time, bubble, memory\n"
     "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 -o x.svg        a chart of it; or x.html\n"
     "  dualpipe-opt --compare x.pipe y.pipe --ranks=8 --microbatches=20  the same in one table\n"
+    "  dualpipe-opt x.pipe --ranks=8 --microbatches=20 --emit=cuda -o x  its steps as CUDA C++\n"
     "  dualpipe-opt x.csv -o x.dpx                                    a schedule of PyTorch\n"
     "  dualpipe-opt --diff x.pipe x.csv --ranks=8 --microbatches=20   do they run the same?\n"
     "  dualpipe-opt --verify x.dpx                                    what is proven of a program\n"

@@ -26,6 +26,7 @@ static std::string describeModels() {
           "  launcher dualpipe.dpx --set hidden=64 --set dtype=f64 --steps=10 --lr=0.1 --check\n"
           "  launcher dualpipe.dpx --backend=sim --cost=fwd=1,bwd_input=1.1,bwd_weight=0.9\n"
           "  launcher dualpipe.dpx --backend=sim --model=mlp --set hidden=1024\n"
+          "  launcher step/dualpipe.dpx --step=step/build/libdualpipe_step.so --check\n"
           "  launcher dualpipe.dpx --dump\n";
   return text;
 }

@@ -65,7 +65,7 @@ void expectParts(const RankProgram &rank, const emit::Names &names) {
   uint32_t next = 0;
   for (const emit::Part &part : names.parts) {
     EXPECT_EQ(part.begin, next);
-    EXPECT_LE(part.end - part.begin, 502u);
+    EXPECT_LE(part.end - part.begin, 202u);
     next = part.end;
   }
   EXPECT_EQ(next, rank.commands.size());

@@ -248,7 +248,8 @@ TEST_F(EmittedTest, AnotherVersion) {
   subject.steps.abi_version = DP_STEP_ABI_VERSION;
   subject.steps.struct_size = 8;
   EXPECT_THAT(getMessage(subject),
-              HasSubstr("its dp_step_program has 8 bytes, expected at least "));
+              AllOf(HasSubstr("its dp_step_program has 8 bytes, expected at least "),
+                    HasSubstr("; build it with this emitted.h")));
 }
 
 TEST_F(EmittedTest, AnotherNumberOfRanks) {
@@ -272,7 +273,9 @@ TEST_F(EmittedTest, AnotherProgram) {
   EXPECT_THAT(getMessage(subject),
               AllOf(HasSubstr("test.so: the step of rank 1 was emitted from another program "
                               "(digest "),
-                    HasSubstr("the program file has "), HasSubstr("or emit and build it again")));
+                    HasSubstr("the program file has "),
+                    HasSubstr("); run the program file that --emit=cuda wrote beside it, or emit "
+                              "and build it again")));
 }
 
 TEST_F(EmittedTest, NothingIsRecorded) {
@@ -285,7 +288,9 @@ TEST_F(EmittedTest, NothingIsRecorded) {
       subject.program, subject.model,
       std::shared_ptr<const Optimizer>(std::move(*createOptimizer("sgd"))), options);
   ASSERT_FALSE(session.ok());
-  EXPECT_THAT(session.message(), HasSubstr("times of commands cannot be taken of an emitted step"));
+  EXPECT_THAT(session.message(),
+              HasSubstr("times of commands cannot be taken of an emitted step; trace, profile "
+                        "and explain runs of the program file"));
 }
 
 /// A digest is of one rank: it is the same in a file of all ranks and in one of that rank.
@@ -322,7 +327,7 @@ TEST_F(EmittedTest, AStepThatEndsEarly) {
   };
   EXPECT_THAT(getMessage(subject),
               AllOf(HasSubstr("rank 0, command 3: "),
-                    HasSubstr("the emitted step ended here without saying why")));
+                    HasSubstr(": the emitted step ended here without saying why")));
 }
 
 /// What a text names that was changed since it was written.
