@@ -242,7 +242,7 @@ Status EmittedRun::launch(uint32_t stream, const dp_step_call *calls, uint32_t n
     pending[command].stream = stream;
     pending[command].numCalls = numCalls;
   }
-  return parts.device->launch(stream, command, runOnDevice, this);
+  return launchOnDevice(stream);
 }
 
 Status EmittedRun::takeOptimizerStep(uint32_t stream, uint32_t stage) {
@@ -255,7 +255,14 @@ Status EmittedRun::takeOptimizerStep(uint32_t stream, uint32_t stage) {
   made.copy = *copy;
   made.stream = stream;
   made.numCalls = 0;
-  return parts.device->launch(stream, step.command, runOnDevice, this);
+  return launchOnDevice(stream);
+}
+
+/// What fails there names the command.
+Status EmittedRun::launchOnDevice(uint32_t stream) {
+  Status status = parts.device->launch(stream, step.command, runOnDevice, this);
+  hasPlace = !status.ok();
+  return status;
 }
 
 Status EmittedRun::sumGradients(uint32_t stream, uint32_t stage) {
@@ -279,7 +286,6 @@ Status EmittedRun::runOnDevice(void *context, uint32_t command) {
   Status status = own.runPending(command);
   if (status.ok())
     return status;
-  own.hasPlace = true;
   return Status::failure(fmt::format("{}: {}", own.describeCommand(command), status.message()));
 }
 

@@ -58,6 +58,7 @@ private:
   Status runPending(uint32_t command);
   Status runCalls(uint32_t command, const Pending &first);
   std::string describeCommand(uint32_t command) const;
+  Status launchOnDevice(uint32_t stream);
   static Status runOnDevice(void *context, uint32_t command);
 
   static EmittedRun &get(dp_step_run *run) { return *reinterpret_cast<EmittedRun *>(run); }
