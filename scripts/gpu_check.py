@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAMS = [("1f1b", 1, 4), ("dualpipe", 2, 6), ("1f1b", 3, 6), ("dualpipe", 4, 8), ("1f1b", 5, 10),
             ("dualpipe", 6, 12), ("zb-h1", 7, 14), ("dualpipe", 8, 20), ("dualpipev", 4, 8),
             ("chimera", 4, 8), ("zbv", 4, 8), ("interleaved", 4, 8)]
+EMITTED = ("dualpipe", 4, 8)
 CHECKED_EVERYWHERE = "mlp f32"
 MODELS = {
     "mlp f32": ["--model=mlp", "--set", "dtype=f32"],
@@ -42,6 +43,9 @@ def compile_programs(compiler, folder):
         schedule, ranks, microbatches = program
         subprocess.run([compiler, ROOT / "examples" / f"{schedule}.pipe", f"--ranks={ranks}",
                         f"--microbatches={microbatches}", "-o", folder / f"{name_of(program)}.dpx"], check=True)
+        if program == EMITTED:
+            subprocess.run([compiler, ROOT / "examples" / f"{schedule}.pipe", f"--ranks={ranks}", "--emit=cuda",
+                            f"--microbatches={microbatches}", "-o", folder / "emitted"], check=True)
 
 
 class Checks:
@@ -94,6 +98,19 @@ class Checks:
             for model in MODELS:
                 if model != CHECKED_EVERYWHERE:
                     self.check(what, ("dualpipe", 4, 8), model, *graph)
+
+    def check_emitted(self, folder):
+        """The step that --emit=cuda wrote, built by the C++ compiler that is at hand."""
+        build = folder / "emitted"
+        configure = ["cmake", "-S", self.programs / "emitted", "-B", build, f"-DDUALPIPE_INCLUDE_DIR={ROOT / 'include'}"]
+        for command in [configure, ["cmake", "--build", build]]:
+            done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+            if done.returncode != 0:
+                return self.add("emitted", EMITTED, "", done)
+        step = f"--step={build / 'libdualpipe_step.so'}"
+        for what, arguments in [("emitted", []), ("emitted, graph", ["--graph=require"])]:
+            self.check(what, EMITTED, CHECKED_EVERYWHERE, step, *arguments)
+        return None
 
     def check_several_gpus(self, num_gpus):
         """NCCL needs a GPU for each rank."""
@@ -206,6 +223,7 @@ def run(arguments):
     arguments.out.mkdir(parents=True, exist_ok=True)
     checks = Checks(arguments.run, arguments.programs, arguments.quick)
     checks.check_one_gpu()
+    checks.check_emitted(arguments.out)
     notes = [] if checks.check_several_gpus(len(gpus)) else [f"nccl: not run, with {len(gpus)} GPU"]
     notes += filter(None, [checks.check_memory()])
     checks.measure(arguments.out)

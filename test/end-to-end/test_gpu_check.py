@@ -45,7 +45,7 @@ def test_all_pass(programs, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert {row["result"] for row in result["checks"]} == {"passed"}
     kinds = {row["check"] for row in result["checks"]}
-    assert kinds == {"copies", "copies, graph", "nccl", "nccl, folded", "nccl, graph"}
+    assert kinds == {"copies", "copies, graph", "emitted", "emitted, graph", "nccl", "nccl, folded", "nccl, graph"}
     assert all(value > 0 for value in result["figures"].values()) and len(result["figures"]) == 4
     assert "compute-sanitizer: left out by --quick" in result["notes"]
     assert f"{len(result['checks'])} passed, 0 failed" in done.stdout
