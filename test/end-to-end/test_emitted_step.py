@@ -115,6 +115,20 @@ def test_on_gpus(tools, steps, tmp_path, schedule, ranks, microbatches, transpor
 
 
 @pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("transport", ["copies", "nccl", "folded"])
+def test_as_a_graph(tools, steps, tmp_path, transport):
+    """What is captured comes from the emitted step then."""
+    program, step = steps("dualpipe", 4, 8)
+    report = tmp_path / "report"
+    env = {"LD_LIBRARY_PATH": str(SOFT), "DUALPIPE_SOFTGPU": f"seed=6,gpus={1 if transport == 'copies' else 4}",
+           "DUALPIPE_SOFTGPU_REPORT": str(report)}
+    options = ["--fold-channels"] if transport == "folded" else []
+    result = expect_same_run(tools, program, step, "--backend=cuda", "--graph=require", *options, env=env)
+    assert result["captured_steps"] == 1
+    assert report.read_text().splitlines()[1:] == []
+
+
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("gpus", [1, 4])
 def test_inference_and_a_model_without_work(tools, steps, gpus):
     """What has no bytes passes by copies, and not at all by NCCL."""
