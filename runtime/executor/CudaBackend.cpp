@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
 
 namespace dualpipe::runtime::cuda {
@@ -65,6 +66,12 @@ private:
   LoadedGpu() = default;
 };
 
+/// How ranks are spread over GPUs.
+struct Spread {
+  bool usesNccl = false; ///< a GPU for each
+  std::string note;
+};
+
 } // namespace
 
 Result<LoadedGpu> LoadedGpu::create(const DriverApi &driver, int ordinal,
@@ -92,14 +99,16 @@ struct CudaBackend::State {
   Result<std::unique_ptr<Transport>> connect(const program::RankProgram &rank, const Model &model,
                                              CudaDevice &device,
                                              const std::shared_ptr<DeviceMath> &math);
-  const LoadedGpu &getGpu(uint32_t rank) const { return gpus[usesNccl() ? rank : 0]; }
+  Status loadGpus(const Spread &spread, std::span<const unsigned char> image);
+  const LoadedGpu &getGpu(uint32_t rank) const { return gpus[gpus.size() == 1 ? 0 : rank]; }
   bool usesNccl() const { return !ids.empty(); }
 
   const CudaApis &apis;
   const program::SharedInfo &shared;
   const CudaBackendOptions options;
-  std::vector<LoadedGpu> gpus; ///< by rank with NCCL, else one
-  std::vector<UniqueId> ids;   ///< of NCCL's communicators
+  std::vector<LoadedGpu> gpus;                          ///< one, or by rank
+  std::vector<UniqueId> ids;                            ///< of NCCL's communicators
+  std::map<uint32_t, const NcclTransport *> transports; ///< by rank
   std::string name;
   std::string note;
   GpuHub hub;
@@ -118,19 +127,18 @@ uint32_t CudaBackend::getNumReplayed() const {
   return state->graphs ? state->graphs->getNumReplayed() : 0;
 }
 
-namespace {
-
-/// How ranks are spread over GPUs.
-struct Spread {
-  bool usesNccl = false; ///< a GPU for each
-  std::string note;
-};
-
-} // namespace
+/// Every rank has a process and a GPU.
+static Result<Spread> spreadProcess(const CudaApis &apis, const CudaBackendOptions &options) {
+  if (options.part->ids.empty() || apis.nccl.ok())
+    return Spread{!options.part->ids.empty(), ""};
+  return Status::failure("NCCL between processes cannot be used: " + apis.nccl.message());
+}
 
 static Result<Spread> spreadRanks(const CudaApis &apis, size_t numGpus,
                                   const program::SharedInfo &shared,
                                   const CudaBackendOptions &options) {
+  if (options.part)
+    return spreadProcess(apis, options);
   const bool enough = numGpus >= shared.numRanks;
   if (options.nccl.fold && !enough)
     return Status::failure(
@@ -167,30 +175,38 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaApis &apis,
   if (!spread.ok())
     return spread.getStatus();
   state->note = spread->note;
-  const bool several = spread->usesNccl;
   const size_t numCommunicators = planCommunicators(shared, options.nccl.fold).size();
-  if (several) {
+  if (options.part) {
+    state->ids = options.part->ids;
+  } else if (spread->usesNccl) {
     Result<std::vector<UniqueId>> ids = makeUniqueIds(*apis.nccl, numCommunicators);
     if (!ids.ok())
       return ids.getStatus();
     state->ids = std::move(*ids);
   }
-  for (uint32_t i = 0; i != (several ? shared.numRanks : 1); ++i) {
-    Result<LoadedGpu> gpu = LoadedGpu::create(apis.driver, several ? int(i) : options.gpu, *image);
-    if (!gpu.ok())
-      return gpu.getStatus();
-    state->gpus.push_back(std::move(*gpu));
-  }
+  if (Status status = state->loadGpus(*spread, *image); !status.ok())
+    return status;
   if (options.graph.use != GraphUse::Never) {
     GraphOptions graph = options.graph;
-    graph.together = !several;
+    graph.together = !spread->usesNccl;
     state->graphs = std::make_unique<GraphHub>(shared, std::move(graph));
   }
   const std::string &model = (*gpus)[size_t(options.gpu)].name;
-  state->name = several ? fmt::format("cuda ({} x {}, {} communicators)", shared.numRanks, model,
-                                      numCommunicators)
-                        : fmt::format("cuda ({})", model);
+  state->name = spread->usesNccl ? fmt::format("cuda ({} x {}, {} communicators)", shared.numRanks,
+                                               model, numCommunicators)
+                                 : fmt::format("cuda ({})", model);
   return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(state)));
+}
+
+Status CudaBackend::State::loadGpus(const Spread &spread, std::span<const unsigned char> image) {
+  const bool several = spread.usesNccl && !options.part;
+  for (uint32_t i = 0; i != (several ? shared.numRanks : 1); ++i) {
+    Result<LoadedGpu> gpu = LoadedGpu::create(apis.driver, several ? int(i) : options.gpu, image);
+    if (!gpu.ok())
+      return gpu.getStatus();
+    gpus.push_back(std::move(*gpu));
+  }
+  return Status::success();
 }
 
 static std::vector<Stream> listComputeStreams(const program::RankProgram &rank,
@@ -222,7 +238,13 @@ CudaBackend::State::connect(const program::RankProgram &rank, const Model &model
       NcclTransport::create(*apis.nccl, shared, rank, model, device, ids, sum, options.nccl);
   if (!made.ok())
     return made.getStatus();
+  transports[rank.rank] = made->get();
   return std::unique_ptr<Transport>(std::move(*made));
+}
+
+std::optional<CommunicatorUse> CudaBackend::getCommunicatorUse(uint32_t rank) const {
+  const auto found = state->transports.find(rank);
+  return found == state->transports.end() ? std::nullopt : std::optional(found->second->getUse());
 }
 
 Result<Backend::Ends> CudaBackend::connect(const program::RankProgram &rank, const Model &model,

@@ -53,6 +53,8 @@ public:
   bool issueStep(const dp_step_state &state, double *losses);
   bool finishStep();
 
+  /// Whose losses this rank writes.
+  const std::vector<uint32_t> &getLossMicrobatches() const { return lossMicrobatches; }
   /// Bytes of the slots and of the scratch memory.
   size_t getSlotBytes() const { return slotBytes; }
   size_t getWorkspaceBytes() const { return workspaceBytes; }
@@ -98,7 +100,7 @@ private:
   /// memory of a device that has its own.
   const dp_step_state *deviceState = nullptr;
   double *deviceLosses = nullptr;
-  std::vector<uint32_t> lossMicrobatches; ///< whose loss this rank writes
+  std::vector<uint32_t> lossMicrobatches;
   std::vector<std::byte *> slots;
   std::vector<StageCopy *> copies; ///< by command; null where a command has none
   size_t slotBytes = 0;

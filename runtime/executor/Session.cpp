@@ -1,4 +1,4 @@
-//===- Session.cpp - a program on all ranks of one process ------------------===//
+//===- Session.cpp - a program on the ranks of one process ------------------===//
 
 #include "dualpipe/Runtime/Session.h"
 #include "Allocation.h"
@@ -36,7 +36,7 @@ static double getSeconds(Clock::duration duration) {
 }
 
 /// Everything that the threads of a run use. They share its ownership.
-struct Session::State : FailureSink {
+struct Session::State : FailureSink, Peers::Listener {
   State(std::shared_ptr<const program::Program> givenProgram,
         std::shared_ptr<const Model> givenModel, std::shared_ptr<const Optimizer> givenOptimizer,
         SessionOptions givenOptions)
@@ -46,6 +46,7 @@ struct Session::State : FailureSink {
                                 : std::make_shared<CpuBackend>(program->shared, options.device)) {}
 
   struct Rank {
+    const program::RankProgram *program;
     std::unique_ptr<RankRecorder> recorder; ///< null where nothing is recorded
     Backend::Ends ends;
     /// In memory of the device, where that is not the host's; else those of the result are used.
@@ -54,21 +55,29 @@ struct Session::State : FailureSink {
   };
 
   Status prepare();
-  Status prepareRank(const program::RankProgram &rankProgram);
+  Status selectRanks();
+  Status makeRoom();
+  Status connect(const program::RankProgram &rankProgram);
+  Status prepareRank(Rank &rank);
   static bool hasOwnMemory(const Rank &rank);
   Status placeCopies(Rank &rank, std::span<const StageCopy> results);
   Status fetchCopies();
   std::span<StageCopy> findCopies(uint32_t rank);
   Status checkMemory();
   void fail(Status status) override;
+  void stop(Status status);
+  void onPeerStep(uint32_t step, std::span<const MicrobatchLoss> losses) override;
+  void onPeerFailure(Status status) override { stop(std::move(status)); }
   void runRank(uint32_t rank);
   bool runStep(uint32_t rank, uint32_t step);
   bool isRecorded(uint32_t step) const {
     return step >= options.training.numSteps - recordings.size();
   }
   bool waitForStep(uint32_t step);
-  void finishStep(uint32_t step);
+  void finishStep(const Rank &rank, uint32_t step);
+  void countStep(uint32_t step, std::span<const MicrobatchLoss> losses = {});
   void finishThread();
+  bool isDone() const;
   bool hasFailed();
   bool waitForThreads();
   void reportSteps(std::unique_lock<std::mutex> &lock);
@@ -83,8 +92,10 @@ struct Session::State : FailureSink {
   const std::shared_ptr<Backend> backend;
   TrainingResult result;
   std::vector<StepRecording> recordings;
-  std::vector<Rank> ranks;
-  std::vector<RankMemory> memory; ///< by rank
+  std::vector<const program::RankProgram *> own; ///< what this process runs
+  std::vector<Rank> ranks;                       ///< of them
+  uint32_t numCounted = 0;                       ///< ranks whose steps are counted
+  std::vector<RankMemory> memory;                ///< by rank
   Clock::time_point start;
   bool hasRun = false;
   bool isStuck = false;
@@ -94,25 +105,29 @@ struct Session::State : FailureSink {
   std::optional<Status> failure;
   std::vector<uint32_t> finishedRanks; ///< by step
   std::vector<Clock::time_point> stepEnds;
-  uint32_t numSteps = 0;    ///< steps that all ranks have finished
+  uint32_t numSteps = 0;    ///< steps that all counted ranks have finished
   uint32_t numReported = 0; ///< of those, steps that `onStep` has seen
   size_t numFinishedThreads = 0;
 };
 
-Status Session::State::prepare() {
+Status Session::State::selectRanks() {
+  for (const program::RankProgram &rank : program->ranks)
+    if (!options.onlyRank || rank.rank == *options.onlyRank)
+      own.push_back(&rank);
+  const uint32_t numRanks = program->shared.numRanks;
+  if (own.size() != (options.onlyRank ? 1 : numRanks))
+    return Status::failure(
+        fmt::format("the program file holds {} of {} ranks, expected {}; "
+                    "compile it without --only-rank",
+                    program->ranks.size(), numRanks,
+                    options.onlyRank ? fmt::format("rank {}", *options.onlyRank) : "all of them"));
+  numCounted = options.peers && options.peers->collects() ? numRanks : uint32_t(own.size());
+  return Status::success();
+}
+
+/// For what the run leaves behind.
+Status Session::State::makeRoom() {
   const program::SharedInfo &shared = program->shared;
-  if (program->ranks.size() != shared.numRanks)
-    return Status::failure(fmt::format("the program file holds {} of {} ranks, expected all of "
-                                       "them; compile it without --only-rank",
-                                       program->ranks.size(), shared.numRanks));
-  if (options.emitted && options.numRecordedSteps != 0)
-    return Status::failure("times of commands cannot be taken of an emitted step; trace, profile "
-                           "and explain runs of the program file");
-  if (options.emitted)
-    if (Status status = options.emitted->checkProgram(*program); !status.ok())
-      return status;
-  if (Status status = model->checkProgram(shared); !status.ok())
-    return status;
   Result<std::vector<double>> losses =
       createLosses(options.training.numSteps, shared.numMicrobatches);
   if (!losses.ok())
@@ -121,24 +136,50 @@ Status Session::State::prepare() {
   const uint32_t numRecorded = std::min(options.numRecordedSteps, options.training.numSteps);
   for (uint32_t i = 0; i != numRecorded; ++i)
     recordings.push_back({options.training.numSteps - numRecorded + i,
-                          std::vector<std::vector<CommandSpan>>(shared.numRanks)});
+                          std::vector<std::vector<CommandSpan>>(own.size())});
   finishedRanks.resize(options.training.numSteps, 0);
   stepEnds.resize(options.training.numSteps);
   Result<std::vector<StageCopy>> copies =
-      createCopies(*model, *optimizer, shared, options.training.seed);
+      createCopies(*model, *optimizer, shared, options.training.seed, options.onlyRank);
   if (!copies.ok())
     return copies.getStatus();
   result.copies = std::move(*copies);
   result.numMicrobatches = shared.numMicrobatches;
-  ranks.reserve(shared.numRanks);
-  for (const program::RankProgram &rank : program->ranks)
+  return Status::success();
+}
+
+/// Ranks are connected before any of them waits for others, and before anybody may stop them.
+Status Session::State::prepare() {
+  if (Status status = selectRanks(); !status.ok())
+    return status;
+  if (options.emitted && options.numRecordedSteps != 0)
+    return Status::failure("times of commands cannot be taken of an emitted step; trace, profile "
+                           "and explain runs of the program file");
+  if (options.emitted)
+    if (Status status = options.emitted->checkProgram(*program); !status.ok())
+      return status;
+  if (Status status = model->checkProgram(program->shared); !status.ok())
+    return status;
+  if (Status status = makeRoom(); !status.ok())
+    return status;
+  ranks.reserve(own.size());
+  for (const program::RankProgram *rank : own)
+    if (Status status = connect(*rank); !status.ok())
+      return status;
+  if (options.peers)
+    options.peers->listen(this);
+  for (const Rank &rank : ranks)
+    if (Status status = rank.ends.transport->meet(); !status.ok())
+      return status;
+  for (Rank &rank : ranks)
     if (Status status = prepareRank(rank); !status.ok())
       return status;
   return checkMemory();
 }
 
-Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
+Status Session::State::connect(const program::RankProgram &rankProgram) {
   Rank &rank = ranks.emplace_back();
+  rank.program = &rankProgram;
   if (options.numRecordedSteps != 0)
     rank.recorder = std::make_unique<RankRecorder>(rankProgram.commands.size());
   Result<Backend::Ends> ends = backend->connect(rankProgram, *model, *this, rank.recorder.get());
@@ -148,22 +189,26 @@ Status Session::State::prepareRank(const program::RankProgram &rankProgram) {
   if (rank.recorder && rank.ends.graph)
     return Status::failure("times of commands cannot be taken in a captured step; record the run "
                            "without graphs");
+  return Status::success();
+}
 
-  const std::span<StageCopy> results = findCopies(rankProgram.rank);
+Status Session::State::prepareRank(Rank &rank) {
+  const std::span<StageCopy> results = findCopies(rank.program->rank);
   if (Status status = placeCopies(rank, results); !status.ok())
     return status;
   const std::span<StageCopy> copies = hasOwnMemory(rank) ? rank.copies : results;
   Result<std::unique_ptr<Executor>> executor =
-      Executor::create({&program->shared, &rankProgram, model.get(), optimizer.get(),
+      Executor::create({&program->shared, rank.program, model.get(), optimizer.get(),
                         rank.ends.device.get(), rank.ends.transport.get(), this, copies,
                         rank.ends.math.get(), rank.recorder.get(), rank.ends.graph.get(),
-                        options.emitted ? options.emitted->findRank(rankProgram.rank) : nullptr});
+                        options.emitted ? options.emitted->findRank(rank.program->rank) : nullptr});
   if (!executor.ok())
     return executor.getStatus();
   rank.executor = std::move(*executor);
   if (!hasOwnMemory(rank))
     return Status::success();
   Status status = rank.executor->initializeCopies(options.training.seed);
+  const std::lock_guard lock(mutex);
   return failure ? *failure : status; // what the device has reported says more
 }
 
@@ -190,7 +235,7 @@ Status Session::State::placeCopies(Rank &rank, std::span<const StageCopy> result
 /// After the last step: what a device has goes to the result.
 Status Session::State::fetchCopies() {
   for (size_t i = 0; i != ranks.size(); ++i) {
-    const std::span<StageCopy> results = findCopies(program->ranks[i].rank);
+    const std::span<StageCopy> results = findCopies(ranks[i].program->rank);
     for (size_t k = 0; k != ranks[i].copies.size(); ++k)
       if (Status status = ranks[i].copies[k].download(*ranks[i].ends.device, results[k]);
           !status.ok())
@@ -215,23 +260,33 @@ Status Session::State::checkMemory() {
       measureMemory(*program, measureModel(*model, *optimizer));
   if (!predicted.ok())
     return predicted.getStatus();
-  memory = std::move(*predicted);
-  for (size_t rank = 0; rank != ranks.size(); ++rank)
+  for (const Rank &rank : ranks) {
+    const size_t index = size_t(rank.program - program->ranks.data());
+    memory.push_back((*predicted)[index]);
     if (Status status = checkAllocation(
-            measureAllocation(*ranks[rank].executor, findCopies(uint32_t(rank))), memory[rank]);
+            measureAllocation(*rank.executor, findCopies(rank.program->rank)), memory.back());
         !status.ok())
       return status;
+  }
   return Status::success();
 }
 
 void Session::State::fail(Status status) {
+  if (options.peers)
+    options.peers->fail(status);
+  stop(std::move(status));
+}
+
+/// Others know.
+void Session::State::stop(Status status) {
   {
     const std::lock_guard lock(mutex);
     if (!failure)
       failure = std::move(status);
   }
   for (const Rank &rank : ranks)
-    rank.ends.device->abort();
+    if (rank.ends.device) // else it could not be connected
+      rank.ends.device->abort();
   changed.notify_all();
 }
 
@@ -270,14 +325,34 @@ bool Session::State::waitForStep(uint32_t step) {
 
 void Session::State::runRank(uint32_t rank) {
   for (uint32_t step = 0; step != options.training.numSteps && runStep(rank, step); ++step)
-    finishStep(step);
+    finishStep(ranks[rank], step);
   finishThread();
 }
 
-void Session::State::finishStep(uint32_t step) {
+void Session::State::finishStep(const Rank &rank, uint32_t step) {
+  if (options.peers) {
+    const double *losses = result.losses.data() + size_t(step) * result.numMicrobatches;
+    std::vector<MicrobatchLoss> known;
+    for (const uint32_t microbatch : rank.executor->getLossMicrobatches())
+      known.push_back({microbatch, losses[microbatch]});
+    options.peers->finishStep(step, known);
+  }
+  countStep(step);
+}
+
+void Session::State::onPeerStep(uint32_t step, std::span<const MicrobatchLoss> losses) {
+  if (step < options.training.numSteps) // else the other one has more of them
+    countStep(step, losses);
+}
+
+/// `losses` are those that a rank of another process has.
+void Session::State::countStep(uint32_t step, std::span<const MicrobatchLoss> losses) {
   {
     const std::lock_guard lock(mutex);
-    if (++finishedRanks[step] != ranks.size())
+    for (const auto &[microbatch, loss] : losses)
+      if (microbatch < result.numMicrobatches)
+        result.losses[size_t(step) * result.numMicrobatches + microbatch] = loss;
+    if (++finishedRanks[step] != numCounted)
       return;
     stepEnds[step] = Clock::now();
     numSteps = step + 1;
@@ -321,36 +396,47 @@ std::vector<DevicePosition> Session::State::getPositions() const {
 
 void Session::State::checkProgress(Watchdog &watchdog) {
   const std::vector<DevicePosition> positions = getPositions();
-  if (!watchdog.isExpired(positions))
+  const bool isExpired = watchdog.isExpired(positions);
+  if (!isExpired && !options.peers)
     return;
-  std::string text =
-      fmt::format("no progress for {} s; what each rank waits for:", options.timeoutSeconds);
-  for (size_t rank = 0; rank != ranks.size(); ++rank)
-    text += "\n  " + describeHoldUp(program->shared, program->ranks[rank], positions[rank]);
-  fail(Status::failure(std::move(text)));
+  std::string text;
+  for (size_t rank = 0; rank != ranks.size() && isExpired; ++rank)
+    text += fmt::format("{}{}", rank == 0 ? "" : "\n  ",
+                        describeHoldUp(program->shared, *ranks[rank].program, positions[rank]));
+  if (options.peers)
+    return options.peers->standStill(isExpired ? std::optional(std::move(text)) : std::nullopt);
+  fail(Status::failure(fmt::format("no progress for {} s; what each rank waits for:\n  {}",
+                                   options.timeoutSeconds, text)));
 }
 
-/// Watches until all threads have finished. False where one has not, some time after a failure.
+/// All threads, and the steps of other processes.
+bool Session::State::isDone() const {
+  return numFinishedThreads == ranks.size() && numSteps == options.training.numSteps;
+}
+
+/// Watches until all is done. False where one has not, some time after a failure.
 bool Session::State::waitForThreads() {
   Watchdog watchdog(options.timeoutSeconds);
   std::unique_lock lock(mutex);
-  const auto allDone = [&] { return numFinishedThreads == ranks.size(); };
-  while (!allDone() && !failure) {
+  while (!isDone() && !failure) {
     changed.wait_for(lock, watchdog.getInterval(),
-                     [&] { return allDone() || failure || numReported != numSteps; });
+                     [&] { return isDone() || failure || numReported != numSteps; });
     reportSteps(lock);
-    if (allDone() || failure)
+    if (isDone() || failure)
       break;
     lock.unlock();
     checkProgress(watchdog);
     lock.lock();
   }
   reportSteps(lock);
-  return changed.wait_for(lock, kGrace, allDone);
+  return changed.wait_for(lock, kGrace, [&] { return numFinishedThreads == ranks.size(); });
 }
 
 Session::Session(std::shared_ptr<State> state) : state(std::move(state)) {}
-Session::~Session() = default;
+Session::~Session() {
+  if (state->options.peers)
+    state->options.peers->listen(nullptr);
+}
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::Program> program,
                                                  std::shared_ptr<const Model> model,
@@ -358,17 +444,21 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const program::
                                                  SessionOptions options) {
   auto state = std::make_shared<State>(std::move(program), std::move(model), std::move(optimizer),
                                        std::move(options));
-  if (Status status = state->prepare(); !status.ok())
-    return status;
-  return std::unique_ptr<Session>(new Session(std::move(state)));
+  const std::shared_ptr<State> made = state;
+  std::unique_ptr<Session> session(new Session(std::move(state)));
+  Status status = made->prepare();
+  if (status.ok())
+    return session;
+  made->fail(status); // communicators that wait for other ranks are aborted, not waited for
+  return *made->failure;
 }
 
 const std::vector<RankMemory> &Session::getMemory() const { return state->memory; }
 
 uint64_t Session::getNumCommands() const {
   uint64_t commands = 0;
-  for (const program::RankProgram &rank : state->program->ranks)
-    commands += rank.commands.size();
+  for (const program::RankProgram *rank : state->own)
+    commands += rank->commands.size();
   return commands;
 }
 
@@ -381,12 +471,20 @@ std::vector<std::thread> Session::startThreads(const std::shared_ptr<State> &sta
     try {
       threads.emplace_back([shared = state, rank] { shared->runRank(rank); });
     } catch (const std::system_error &error) {
-      state->fail(Status::failure(
-          fmt::format("cannot start a thread for rank {}: {}", rank, error.what())));
+      state->fail(Status::failure(fmt::format("cannot start a thread for rank {}: {}",
+                                              state->own[rank]->rank, error.what())));
       state->finishThread();
     }
   }
   return threads;
+}
+
+/// For others, who may still run.
+static std::string describeEnd(const std::vector<const program::RankProgram *> &own) {
+  std::string text;
+  for (const program::RankProgram *rank : own)
+    text += fmt::format("{}rank {} has finished", text.empty() ? "" : "\n  ", rank->rank);
+  return text;
 }
 
 Result<RunReport> Session::run() {
@@ -403,6 +501,8 @@ Result<RunReport> Session::run() {
     return *state->failure;
   if (Status status = state->fetchCopies(); !status.ok())
     return status;
+  if (state->options.peers)
+    state->options.peers->standStill(describeEnd(state->own));
 
   RunReport report;
   report.wallSeconds = getSeconds(Clock::now() - state->start);

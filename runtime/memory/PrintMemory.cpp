@@ -104,7 +104,7 @@ static std::string describeKinds(const RankMemory &memory) {
 }
 
 /// Everything but the number of the rank and the commands.
-static std::string summarizeRank(const RankMemory &memory) {
+std::string summarizeRank(const RankMemory &memory) {
   std::string text = fmt::format("{}: weights {}", describeBytes(memory.getTotal()),
                                  describeBytes(memory.weights));
   const auto add = [&](const char *name, uint64_t bytes) {
@@ -119,20 +119,27 @@ static std::string summarizeRank(const RankMemory &memory) {
   return kinds.empty() ? text : text + " (" + kinds + ")";
 }
 
-std::string summarizeMemory(const std::vector<RankMemory> &memory) {
+std::string joinRanks(const std::string &what,
+                      const std::vector<std::pair<uint32_t, std::string>> &ranks) {
   std::string text;
-  for (size_t first = 0; first != memory.size();) {
-    const std::string summary = summarizeRank(memory[first]);
+  for (size_t first = 0; first != ranks.size();) {
     size_t end = first + 1;
-    while (end != memory.size() && summarizeRank(memory[end]) == summary)
+    while (end != ranks.size() && ranks[end].second == ranks[first].second)
       ++end;
-    const std::string ranks =
-        end - first == 1 ? fmt::format("rank {}", memory[first].rank)
-                         : fmt::format("ranks {} to {}", memory[first].rank, memory[end - 1].rank);
-    text += fmt::format("  memory of {}: {}\n", ranks, summary);
+    const std::string names =
+        end - first == 1 ? fmt::format("rank {}", ranks[first].first)
+                         : fmt::format("ranks {} to {}", ranks[first].first, ranks[end - 1].first);
+    text += fmt::format("  {} of {}: {}\n", what, names, ranks[first].second);
     first = end;
   }
   return text;
+}
+
+std::string summarizeMemory(const std::vector<RankMemory> &memory) {
+  std::vector<std::pair<uint32_t, std::string>> ranks;
+  for (const RankMemory &entry : memory)
+    ranks.emplace_back(entry.rank, summarizeRank(entry));
+  return joinRanks("memory", ranks);
 }
 
 /// A line of the table; the last column is text.

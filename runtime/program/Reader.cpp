@@ -160,6 +160,7 @@ static Status readRank(const SectionEntry &entry, size_t index, const Fetch &fet
   return Status::success();
 }
 
+/// `onlyRank` is kNone for what ranks share alone.
 static Result<Program> readSections(uint64_t fileSize, const Fetch &fetch,
                                     std::optional<uint32_t> onlyRank) {
   Result<std::vector<SectionEntry>> entries = readDirectory(fileSize, fetch);
@@ -175,6 +176,8 @@ static Result<Program> readSections(uint64_t fileSize, const Fetch &fetch,
       return root.getStatus();
     program.shared = convertShared(**root);
   }
+  if (onlyRank == kNone)
+    return program;
   for (size_t i = 1; i != entries->size(); ++i) {
     const SectionEntry &entry = (*entries)[i];
     if (onlyRank && entry.rank != *onlyRank)
@@ -183,7 +186,9 @@ static Result<Program> readSections(uint64_t fileSize, const Fetch &fetch,
       return status;
   }
   if (onlyRank && program.ranks.empty())
-    return Status::failure(fmt::format("the file has no section for rank {}", *onlyRank));
+    return Status::failure(fmt::format("the file has no section for rank {}; compile it with "
+                                       "--only-rank={}, or without for all ranks",
+                                       *onlyRank, *onlyRank));
   return program;
 }
 
@@ -249,6 +254,13 @@ Result<Program> readProgramFile(const std::string &path, std::optional<uint32_t>
   if (!file)
     return Status::failure(fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
   return nameFile(path, verify(readOpenFile(file.get(), onlyRank)));
+}
+
+Result<SharedInfo> readSharedFile(const std::string &path) {
+  Result<Program> program = readProgramFile(path, kNone);
+  if (!program.ok())
+    return program.getStatus();
+  return std::move(program->shared);
 }
 
 } // namespace dualpipe::program

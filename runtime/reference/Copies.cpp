@@ -27,9 +27,12 @@ Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobat
 }
 
 Result<std::vector<StageCopy>> createCopies(const Model &model, const Optimizer &optimizer,
-                                            const program::SharedInfo &shared, uint64_t seed) {
+                                            const program::SharedInfo &shared, uint64_t seed,
+                                            std::optional<uint32_t> onlyRank) {
   std::vector<StageCopy> copies;
   for (auto [rank, stage] : listCopies(shared)) {
+    if (onlyRank && rank != *onlyRank)
+      continue;
     Result<StageCopy> copy =
         StageCopy::create(model, rank, stage, shared.training, optimizer.getStateFactor());
     if (!copy)

@@ -6,6 +6,7 @@
 #include "Output.h"
 #include "Report.h"
 #include "SelectBackend.h"
+#include "Together.h"
 
 #include "dualpipe/Program/Dump.h"
 #include "dualpipe/Program/Reader.h"
@@ -74,8 +75,7 @@ static void printGraphNote(const SelectedBackend &backend) {
 }
 
 static runtime::SessionOptions makeSessionOptions(const Options &options, uint32_t numRanks,
-                                                  const SelectedBackend &backend,
-                                                  runtime::ProgressLine &progress) {
+                                                  const SelectedBackend &backend) {
   runtime::SessionOptions session;
   session.training = {options.seed, options.steps, options.learningRate};
   session.timeoutSeconds = options.timeoutSeconds;
@@ -85,8 +85,13 @@ static runtime::SessionOptions makeSessionOptions(const Options &options, uint32
     session.device.jitterMicroseconds = kJitterMicroseconds;
     session.device.jitterSeed = *options.jitterSeed;
   }
-  progress.show(0, options.steps);
   session.backend = backend.cuda;
+  return session;
+}
+
+static void showSteps(const Options &options, const SelectedBackend &backend,
+                      runtime::ProgressLine &progress, runtime::SessionOptions &session) {
+  progress.show(0, options.steps);
   session.onStep = [&options, &backend, &progress](const runtime::StepReport &step) {
     progress.show(step.step + 1, options.steps);
     progress.clear();
@@ -94,7 +99,6 @@ static runtime::SessionOptions makeSessionOptions(const Options &options, uint32
     if (!options.json)
       print(describeStep(step));
   };
-  return session;
 }
 
 namespace {
@@ -119,11 +123,13 @@ loadModel(const Options &options, const program::SharedInfo &shared, DLDeviceTyp
   return std::make_shared<const runtime::Model>(std::move(*model));
 }
 
-/// Where the user leaves the choice, a model that runs on the CPU alone runs there.
-static Status loadModelForBackend(const Options &options, Parts &parts) {
+/// Where the user leaves the choice, a model that runs on the CPU alone runs there, unless each
+/// rank has a process.
+static Status loadModelForBackend(const Options &options, bool isTogether, Parts &parts) {
   const program::SharedInfo &shared = parts.program->shared;
   auto model = loadModel(options, shared, parts.backend.getDevice());
-  if (!model.ok() && parts.backend.cuda && options.backend == "auto" && options.graph.empty()) {
+  if (!model.ok() && parts.backend.cuda && options.backend == "auto" && options.graph.empty() &&
+      !isTogether) {
     parts.backend = {nullptr, nullptr, "running on the CPU: " + model.message()};
     model = loadModel(options, shared, kDLCPU);
   }
@@ -133,14 +139,18 @@ static Status loadModelForBackend(const Options &options, Parts &parts) {
   return Status::success();
 }
 
-static Result<Parts> loadParts(const Options &options, program::Program program) {
+/// `processes` are null where this one runs all ranks.
+static Result<Parts> loadParts(const Options &options, program::Program program,
+                               runtime::Processes *processes) {
   Parts parts;
   parts.program = std::make_shared<const program::Program>(std::move(program));
-  Result<SelectedBackend> backend = selectBackend(options, parts.program->shared);
+  Result<SelectedBackend> backend = processes
+                                        ? selectTogether(options, parts.program->shared, *processes)
+                                        : selectBackend(options, parts.program->shared);
   if (!backend.ok())
     return backend.getStatus();
   parts.backend = std::move(*backend);
-  if (Status status = loadModelForBackend(options, parts); !status.ok())
+  if (Status status = loadModelForBackend(options, processes != nullptr, parts); !status.ok())
     return status;
   Result<std::unique_ptr<runtime::Optimizer>> optimizer =
       runtime::createOptimizer(options.optimizer);
@@ -175,13 +185,15 @@ static Result<runtime::CheckReport> checkResult(const Parts &parts,
 }
 
 /// Checks the run against its replay, prints, and says whether all is well.
-static int report(const Options &options, const Parts &parts, const RunDescription &description,
-                  const runtime::TrainingOptions &training, const runtime::RunReport &run) {
+static Result<int> report(const Options &options, const Parts &parts,
+                          const RunDescription &description,
+                          const runtime::TrainingOptions &training, const runtime::RunReport &run,
+                          const std::vector<uint64_t> &digests) {
   std::optional<runtime::CheckReport> check;
   if (options.check) {
     Result<runtime::CheckReport> checked = checkResult(parts, training, run);
     if (!checked.ok())
-      return fail(fmt::format("the check could not run: {}", checked.message()));
+      return Status::failure(fmt::format("the check could not run: {}", checked.message()));
     check = std::move(*checked);
   }
   std::string explanation;
@@ -189,15 +201,15 @@ static int report(const Options &options, const Parts &parts, const RunDescripti
     Result<std::string> times = reportTimes(options, *parts.program, *parts.model, *parts.optimizer,
                                             run, parts.backend.cuda != nullptr);
     if (!times.ok())
-      return fail(times.message());
+      return times.getStatus();
     explanation = std::move(*times);
   }
   if (options.json)
-    print(toJson(description, options, run, check ? &*check : nullptr, explanation));
+    print(toJson(description, options, run, digests, check ? &*check : nullptr, explanation));
   else
     print(explanation + (check ? check->getText() : ""));
   if (check && !check->passed)
-    return fail("the run does not agree with its replay");
+    return Status::failure("the run does not agree with its replay");
   return finish(0);
 }
 
@@ -212,42 +224,98 @@ static Result<runtime::RunReport> runShuffled(const Options &options, const Part
   return run;
 }
 
-static int runProgram(const Options &options, program::Program program) {
+/// What is left of a run whose stage function never returns and still uses the model: leaves
+/// without unloading it.
+[[noreturn]] static void abandon(Status status, runtime::Processes *processes) {
+  if (processes)
+    status = processes->agreeOnFailure(status);
+  const int exitCode = fail(status.message());
+  if (processes)
+    processes->leave();
+  std::_Exit(exitCode);
+}
+
+static std::vector<uint64_t> digestCopies(const runtime::TrainingResult &result) {
+  std::vector<uint64_t> digests;
+  for (const runtime::StageCopy &copy : result.copies)
+    digests.push_back(digestWeights(copy));
+  return digests;
+}
+
+/// Runs all ranks, or the one of this process where there are others. Rank 0 alone prints then.
+static Result<int> runProgram(const Options &options, program::Program program,
+                              runtime::Processes *processes) {
   if (Status status = checkOutputs(options); !status.ok())
-    return fail(status.message());
-  Result<Parts> parts = loadParts(options, std::move(program));
+    return status;
+  Result<Parts> parts = loadParts(options, std::move(program), processes);
   if (!parts.ok())
-    return fail(parts.message());
+    return parts.getStatus();
   const program::SharedInfo &shared = parts->program->shared;
+  const bool prints = !processes || processes->collects();
   runtime::ProgressLine progress("running, steps");
   runtime::SessionOptions sessionOptions =
-      makeSessionOptions(options, shared.numRanks, parts->backend, progress);
+      makeSessionOptions(options, shared.numRanks, parts->backend);
+  if (prints)
+    showSteps(options, parts->backend, progress, sessionOptions);
+  if (processes) {
+    sessionOptions.onlyRank = processes->getPlace().rank;
+    sessionOptions.peers = processes;
+  }
   sessionOptions.emitted = parts->emitted;
   Result<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(parts->program, parts->model, parts->optimizer, sessionOptions);
   if (!session.ok())
-    return fail(session.message());
+    return session.getStatus();
 
-  RunDescription description{parts->program.get(), parts->model->getName(),
-                             parts->backend.getName(), &(*session)->getMemory(),
-                             (*session)->getNumCommands()};
-  if (!options.json)
+  RunDescription description{
+      &shared, parts->model->getName(), parts->backend.getName(),
+      reportRanks(*parts->program, (*session)->getMemory(), parts->backend.cuda.get())};
+  if (processes) {
+    Result<std::vector<RankReport>> all = gatherReports(*processes, description.ranks);
+    if (!all.ok())
+      return all.getStatus();
+    description.ranks = std::move(*all);
+  }
+  if (prints && !options.json)
     print(describeRun(description, options));
   Result<runtime::RunReport> run = options.shuffleSeed
                                        ? runShuffled(options, *parts, sessionOptions.training)
                                        : (*session)->run();
   progress.end();
-  printGraphNote(parts->backend);
+  if (prints)
+    printGraphNote(parts->backend);
   if (!options.graph.empty() && parts->backend.cuda)
     description.numCapturedSteps = parts->backend.cuda->getNumReplayed();
-  if (!run.ok()) {
-    const int exitCode = fail(run.message());
-    // A stage function that never returns still uses the model: leave without unloading it.
-    if ((*session)->hasStuckThread())
-      std::_Exit(exitCode);
-    return exitCode;
-  }
-  return report(options, *parts, description, sessionOptions.training, *run);
+  if (!run.ok() && (*session)->hasStuckThread())
+    abandon(run.getStatus(), processes);
+  if (!run.ok())
+    return run.getStatus();
+  std::vector<uint64_t> digests;
+  if (!processes)
+    digests = digestCopies(run->result);
+  else if (Status status =
+               collectResults(options, shared, *parts->model, *processes, *run, digests);
+           !status.ok())
+    return status;
+  return prints ? report(options, *parts, description, sessionOptions.training, *run, digests) : 0;
+}
+
+/// With the other processes where there are some.
+static int run(const Options &options, runtime::Processes *processes) {
+  Result<program::Program> program =
+      processes ? readTogether(options, *processes) : program::readProgramFile(options.program);
+  Result<int> exitCode = program.ok() ? runProgram(options, std::move(*program), processes)
+                                      : Result<int>(program.getStatus());
+  if (exitCode.ok())
+    return *exitCode;
+  const Status status =
+      processes ? processes->agreeOnFailure(exitCode.getStatus()) : exitCode.getStatus();
+  return fail(status.message());
+}
+
+static int runTogetherOrAlone(const Options &options) {
+  Result<std::unique_ptr<runtime::Processes>> processes = meetProcesses(options);
+  return processes.ok() ? run(options, processes->get()) : fail(processes.message());
 }
 
 /// What the program would allocate with the model that is named.
@@ -299,6 +367,8 @@ int main(int argc, char **argv) {
     print(describeDevices());
     return finish(0);
   }
+  if (options->backend != "sim" && !options->dump)
+    return runTogetherOrAlone(*options);
   Result<program::Program> program = program::readProgramFile(options->program);
   if (!program.ok())
     return fail(program.message());
@@ -306,7 +376,5 @@ int main(int argc, char **argv) {
     print(program::dumpProgram(*program));
     return finish(0);
   }
-  if (options->backend == "sim")
-    return predictProgram(*options, *program);
-  return runProgram(*options, std::move(*program));
+  return predictProgram(*options, *program);
 }

@@ -15,8 +15,69 @@
 
 namespace dualpipe::launcher {
 
+using nlohmann::ordered_json;
+using runtime::cuda::CommunicatorUse;
+
+static std::string describeUse(const CommunicatorUse &use) {
+  return fmt::format(
+      "{}, {} when they were made; hold up to {} of {} multiprocessors while "
+      "transfers wait{}",
+      use.communicators, runtime::describeBytes(use.bytes), use.blocks, use.multiprocessors,
+      use.blocks > use.multiprocessors ? ", more than there are: --fold-channels needs fewer" : "");
+}
+
+static ordered_json toJson(const CommunicatorUse &use) {
+  return {{"count", use.communicators},
+          {"bytes", use.bytes},
+          {"blocks", use.blocks},
+          {"multiprocessors", use.multiprocessors}};
+}
+
+static uint64_t countCommands(const program::Program &program, uint32_t rank) {
+  for (const program::RankProgram &own : program.ranks)
+    if (own.rank == rank)
+      return own.commands.size();
+  return 0;
+}
+
+std::vector<RankReport> reportRanks(const program::Program &program,
+                                    const std::vector<runtime::RankMemory> &memory,
+                                    const runtime::cuda::CudaBackend *cuda) {
+  std::vector<RankReport> reports;
+  ordered_json all = runtime::toJson(memory, program);
+  for (size_t i = 0; i != memory.size(); ++i) {
+    const uint32_t rank = memory[i].rank;
+    RankReport &report =
+        reports.emplace_back(RankReport{rank, countCommands(program, rank),
+                                        runtime::summarizeRank(memory[i]), "", std::move(all[i])});
+    const std::optional<CommunicatorUse> use = cuda ? cuda->getCommunicatorUse(rank) : std::nullopt;
+    if (!use)
+      continue;
+    report.communicators = describeUse(*use);
+    report.json["communicators"] = toJson(*use);
+  }
+  return reports;
+}
+
+static std::string describeRanks(const RunDescription &run) {
+  std::vector<std::pair<uint32_t, std::string>> memory, communicators;
+  for (const RankReport &rank : run.ranks) {
+    memory.emplace_back(rank.rank, rank.memory);
+    if (!rank.communicators.empty())
+      communicators.emplace_back(rank.rank, rank.communicators);
+  }
+  return runtime::joinRanks("memory", memory) + runtime::joinRanks("communicators", communicators);
+}
+
+static uint64_t countCommands(const RunDescription &run) {
+  uint64_t commands = 0;
+  for (const RankReport &rank : run.ranks)
+    commands += rank.numCommands;
+  return commands;
+}
+
 std::string describeRun(const RunDescription &run, const Options &options) {
-  const program::SharedInfo &shared = run.program->shared;
+  const program::SharedInfo &shared = *run.shared;
   std::string settings;
   for (const std::string &setting : options.settings)
     settings += " " + setting;
@@ -26,9 +87,9 @@ std::string describeRun(const RunDescription &run, const Options &options) {
                      shared.training
                          ? fmt::format("{} with lr {}", options.optimizer, options.learningRate)
                          : "forward only",
-                     run.model, settings, run.device, run.numCommands,
+                     run.model, settings, run.device, countCommands(run),
                      options.step.empty() ? "" : fmt::format(", issued by {}", options.step),
-                     runtime::summarizeMemory(*run.memory));
+                     describeRanks(run));
 }
 
 std::string describeStep(const runtime::StepReport &step) {
@@ -59,26 +120,20 @@ static std::string stepsToJson(const std::vector<runtime::StepReport> &steps) {
 /// A rank a line, further in.
 static std::string memoryToJson(const RunDescription &run) {
   std::string text;
-  for (const nlohmann::ordered_json &rank : runtime::toJson(*run.memory, *run.program))
-    text +=
-        fmt::format("{}\n    {}", text.empty() ? "" : ",",
-                    rank.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  for (const RankReport &rank : run.ranks)
+    text += fmt::format("{}\n    {}", text.empty() ? "" : ",",
+                        rank.json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
   return text;
 }
 
-/// One number for the bytes of all weights, copy after copy.
-static uint64_t digestWeights(const runtime::TrainingResult &result) {
-  uint64_t digest = 0;
-  for (const runtime::StageCopy &copy : result.copies)
-    digest =
-        XXH3_64bits_withSeed(copy.getParamBuffer().data(), copy.getParamBuffer().size(), digest);
-  return digest;
+uint64_t digestWeights(const runtime::StageCopy &copy) {
+  return XXH3_64bits(copy.getParamBuffer().data(), copy.getParamBuffer().size());
 }
 
 std::string toJson(const RunDescription &run, const Options &options,
-                   const runtime::RunReport &report, const runtime::CheckReport *check,
-                   const std::string &explanation) {
-  const program::SharedInfo &shared = run.program->shared;
+                   const runtime::RunReport &report, const std::vector<uint64_t> &digests,
+                   const runtime::CheckReport *check, const std::string &explanation) {
+  const program::SharedInfo &shared = *run.shared;
   const double steps = double(report.steps.size());
   std::string text = fmt::format(
       "{{\n  \"schedule\": {},\n  \"ranks\": {},\n  \"stages\": {},\n  \"microbatches\": {},\n"
@@ -89,10 +144,11 @@ std::string toJson(const RunDescription &run, const Options &options,
       options.seed);
   if (!options.step.empty())
     text += fmt::format("  \"step\": {},\n", quoteJson(options.step));
-  text += fmt::format("  \"weights_digest\": \"{:016x}\",\n", digestWeights(report.result));
+  text += fmt::format("  \"weights_digest\": \"{:016x}\",\n",
+                      XXH3_64bits(digests.data(), digests.size() * sizeof(uint64_t)));
   text += fmt::format("  \"commands_per_step\": {},\n  \"wall_seconds_per_step\": {},\n"
                       "  \"cpu_seconds_per_step\": {},\n",
-                      run.numCommands, report.wallSeconds / steps, report.cpuSeconds / steps);
+                      countCommands(run), report.wallSeconds / steps, report.cpuSeconds / steps);
   if (run.numCapturedSteps)
     text += fmt::format("  \"captured_steps\": {},\n", *run.numCapturedSteps);
   text += fmt::format("  \"memory\": [{}\n  ],\n  \"steps\": [{}\n  ]", memoryToJson(run),

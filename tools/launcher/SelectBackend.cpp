@@ -6,13 +6,7 @@ namespace dualpipe::launcher {
 
 using namespace runtime::cuda;
 
-static Result<SelectedBackend> selectCuda(const Options &options,
-                                          const program::SharedInfo &shared) {
-  Result<CudaApis> apis = loadCudaApis();
-  if (!apis.ok())
-    return apis.getStatus();
-  SelectedBackend selected;
-  selected.apis = std::make_shared<const CudaApis>(*apis);
+CudaBackendOptions makeCudaOptions(const Options &options) {
   CudaBackendOptions backendOptions;
   backendOptions.device.timeoutSeconds = options.timeoutSeconds;
   backendOptions.nccl.timeoutSeconds = options.timeoutSeconds;
@@ -20,8 +14,18 @@ static Result<SelectedBackend> selectCuda(const Options &options,
   if (!options.graph.empty())
     backendOptions.graph.use = options.graph == "require" ? GraphUse::Require : GraphUse::Try;
   backendOptions.sharesGpuWithoutNccl = options.backend == "auto";
+  return backendOptions;
+}
+
+static Result<SelectedBackend> selectCuda(const Options &options,
+                                          const program::SharedInfo &shared) {
+  Result<CudaApis> apis = loadCudaApis();
+  if (!apis.ok())
+    return apis.getStatus();
+  SelectedBackend selected;
+  selected.apis = std::make_shared<const CudaApis>(*apis);
   Result<std::unique_ptr<CudaBackend>> backend =
-      CudaBackend::create(*selected.apis, shared, backendOptions);
+      CudaBackend::create(*selected.apis, shared, makeCudaOptions(options));
   if (!backend.ok())
     return backend.getStatus();
   selected.cuda = std::move(*backend);

@@ -26,6 +26,9 @@ struct SelectedBackend {
   std::string getName() const { return cuda ? cuda->getName() : "cpu"; }
 };
 
+/// What the options say of a run on GPUs.
+runtime::cuda::CudaBackendOptions makeCudaOptions(const Options &options);
+
 /// Fails where `cuda` is asked for and cannot be had; `auto` goes on with the CPU then, and where
 /// times are to be recorded. `shared` outlives what is returned.
 Result<SelectedBackend> selectBackend(const Options &options, const program::SharedInfo &shared);

@@ -27,6 +27,9 @@ Result<Program> readProgram(const std::string &name, const uint8_t *bytes, size_
 /// those who go on to verify it themselves. An index in it may lead anywhere.
 Result<Program> readUnverifiedProgram(const std::string &name, const uint8_t *bytes, size_t size);
 
+/// What all ranks share, verified, and none of the ranks.
+Result<SharedInfo> readSharedFile(const std::string &path);
+
 } // namespace dualpipe::program
 
 #endif // DUALPIPE_PROGRAM_READER_H

@@ -53,7 +53,13 @@ nlohmann::ordered_json toJson(const std::vector<RankMemory> &memory,
 /// A table: the names of the columns, then a row per rank. The last column is text.
 std::vector<std::vector<std::string>> tabulateMemory(const std::vector<RankMemory> &memory,
                                                      const program::Program &program);
-/// One line for ranks with equal memory: "  memory of ranks 0 to 3: 1.5 MiB: weights ...".
+/// "1.5 MiB: weights ..."
+std::string summarizeRank(const RankMemory &memory);
+/// One line for ranks next to each other of which the same is said, by rank:
+/// "  memory of ranks 0 to 3: 1.5 MiB: weights ...".
+std::string joinRanks(const std::string &what,
+                      const std::vector<std::pair<uint32_t, std::string>> &ranks);
+/// The two together.
 std::string summarizeMemory(const std::vector<RankMemory> &memory);
 /// "1.5 MiB"
 std::string describeBytes(uint64_t bytes);

@@ -47,9 +47,11 @@ Result<std::vector<double>> createLosses(uint32_t numSteps, uint32_t numMicrobat
 inline constexpr uint64_t kMaxLosses = uint64_t(1) << 27;
 
 /// Allocates the copies of `listCopies` (RankMemory.h) on the host, and initialises them where the
-/// model runs there; else they are initialised on the device and read back after a run.
+/// model runs there; else they are initialised on the device and read back after a run. Those of
+/// one rank where it is given.
 Result<std::vector<StageCopy>> createCopies(const Model &model, const Optimizer &optimizer,
-                                            const program::SharedInfo &shared, uint64_t seed);
+                                            const program::SharedInfo &shared, uint64_t seed,
+                                            std::optional<uint32_t> onlyRank = {});
 
 /// Where a check computes. By default on the host.
 struct CheckPlace {

@@ -1,16 +1,15 @@
 //===- Rendezvous.h - how processes of a run find each other ----------------------===//
 //
-// NCCL's communicators begin with ids that rank 0 makes and every other process
-// needs. They travel over TCP: rank 0 listens at MASTER_ADDR:MASTER_PORT, the others
-// come, show that they run the same program, and get what rank 0 has to say. RANK,
-// WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are set as PyTorch's launcher
-// and the usual wrappers of Slurm do.
+// Rank 0 listens at MASTER_ADDR:MASTER_PORT, the others come and say which rank they
+// are. RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are set as PyTorch's
+// launcher and the usual wrappers of Slurm do. The connections stay: Processes.h.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DUALPIPE_RUNTIME_RENDEZVOUS_H
 #define DUALPIPE_RUNTIME_RENDEZVOUS_H
 
+#include "dualpipe/Runtime/Socket.h"
 #include "dualpipe/Support/Status.h"
 
 #include <cstdint>
@@ -29,16 +28,23 @@ struct ProcessPlace {
   uint16_t port = 0;
 };
 
-/// From the environment. Nothing where neither RANK nor WORLD_SIZE is set: a run of one process.
-/// Fails where one is missing or makes no sense, and says which. DUALPIPE_PORT goes before
-/// MASTER_PORT, where something else listens (PyTorch's launcher itself does).
+/// From the environment. Nothing for a run of one process: neither RANK nor WORLD_SIZE is set, or
+/// there is one rank. Fails where a variable is missing or makes no sense, and says which.
+/// DUALPIPE_PORT goes before MASTER_PORT, where something else listens (PyTorch's launcher itself
+/// does).
 Result<std::optional<ProcessPlace>> readProcessPlace(const char *(*getVariable)(const char *name));
 
-/// Gives `payload` of rank 0 to all ranks; that of others is not looked at. `digest` is one of what
-/// all must agree on (the program). Fails after `timeoutSeconds`, naming who is missing.
-Result<std::vector<uint8_t>> meetAtMaster(const ProcessPlace &place, uint64_t digest,
-                                          const std::vector<uint8_t> &payload,
-                                          double timeoutSeconds);
+struct MeetingOptions {
+  /// How long ranks may take to come.
+  double timeoutSeconds = 120;
+  /// How long rank 0 tells those who come too late why there is no run.
+  double lingerSeconds = 5;
+};
+
+/// Rank 0 gets a connection to each other rank, by rank (its own is closed); the others get one, to
+/// rank 0. Fails after the timeout, naming who is missing, and where ranks do not fit; those who
+/// came are told the same.
+Result<std::vector<Socket>> meetAtMaster(const ProcessPlace &place, const MeetingOptions &options);
 
 } // namespace dualpipe::runtime
 

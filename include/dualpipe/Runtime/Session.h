@@ -1,4 +1,4 @@
-//===- Session.h - a program on all ranks of one process --------------------===//
+//===- Session.h - a program on the ranks of one process --------------------===//
 
 #ifndef DUALPIPE_RUNTIME_SESSION_H
 #define DUALPIPE_RUNTIME_SESSION_H
@@ -8,6 +8,7 @@
 #include "dualpipe/Runtime/CpuDevice.h"
 #include "dualpipe/Runtime/EmittedStep.h"
 #include "dualpipe/Runtime/Model.h"
+#include "dualpipe/Runtime/Peers.h"
 #include "dualpipe/Runtime/RankMemory.h"
 #include "dualpipe/Runtime/Recording.h"
 #include "dualpipe/Runtime/Reference.h"
@@ -15,12 +16,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 namespace dualpipe::runtime {
 
-/// What a step has shown once all ranks have finished it.
+/// What a step has shown once all ranks have finished it. Where other processes have the other
+/// ranks (SessionOptions::peers), only the one that collects hears of them; a step of the others is
+/// that of their own ranks.
 struct StepReport {
   uint32_t step = 0;
   double loss = 0;    ///< mean over the micro-batches
@@ -39,6 +43,10 @@ struct SessionOptions {
   /// Issues the steps of all ranks in place of their commands; may be null. Nothing can be recorded
   /// then.
   std::shared_ptr<const EmittedStep> emitted;
+  /// The rank that this process runs, where every rank has a process; else it runs all of them.
+  std::optional<uint32_t> onlyRank;
+  /// The processes of the other ranks then. They outlive the session.
+  Peers *peers = nullptr;
   /// How many of the last steps are recorded. With any, all ranks begin a step together.
   uint32_t numRecordedSteps = 0;
   /// Called on the thread of `run`, in order, as steps finish. May be empty.
@@ -47,17 +55,17 @@ struct SessionOptions {
 
 /// What a run leaves behind.
 struct RunReport {
-  TrainingResult result;
+  TrainingResult result; ///< with the copies of stages of this process' ranks
   std::vector<StepReport> steps;
   std::vector<StepRecording> recordings; ///< of the last steps, in their order
   double wallSeconds = 0;                ///< of all steps
   double cpuSeconds = 0;                 ///< of the process over all steps
 };
 
-/// One thread per rank of a program.
+/// One thread per rank of a program that this process runs.
 class Session {
 public:
-  /// Checks that the program has all its ranks and that the model fits, then
+  /// Checks that the program has these ranks and that the model fits, then
   /// allocates everything, and checks that this is what measureMemory says (P4).
   /// Programs must have passed verifyProgram. What is given is shared, since a stage
   /// function that never returns keeps using it.
@@ -67,9 +75,9 @@ public:
                                                  SessionOptions options);
   ~Session();
 
-  /// What each rank has allocated, before the run as after it.
+  /// What each rank of this process has allocated, before the run as after it.
   const std::vector<RankMemory> &getMemory() const;
-  /// Commands that all ranks together run in a step.
+  /// Commands that the ranks of this process together run in a step.
   uint64_t getNumCommands() const;
 
   /// Runs all steps, once. Fails with the message of the first rank that failed,

@@ -17,6 +17,9 @@ namespace dualpipe::runtime {
 class Transport {
 public:
   virtual ~Transport() = default;
+  /// Once all ranks of the process have a transport: waits until this one has met those of other
+  /// ranks, where it has to.
+  virtual Status meet() { return Status::success(); }
 
   /// A send may block its stream until the receive is posted.
   virtual Status send(uint32_t stream, uint32_t command, uint32_t channel, const void *data,

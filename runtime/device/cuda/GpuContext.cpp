@@ -30,6 +30,11 @@ GpuContext::~GpuContext() {
     driver->devicePrimaryCtxRelease(device);
 }
 
+Status GpuContext::getAttribute(DeviceAttribute attribute, int &value) const {
+  return check(*driver, driver->deviceGetAttribute(&value, attribute, device),
+               fmt::format("cuDeviceGetAttribute of GPU {}", ordinal));
+}
+
 ContextScope::ContextScope(const GpuContext &gpu) : driver(gpu.getDriver()) {
   status = check(driver, driver.ctxGetCurrent(&previous), "cuCtxGetCurrent");
   if (status.ok())

@@ -38,13 +38,17 @@ struct ReduceEnd {
 } // namespace
 
 struct NcclTransport::State : DirectChannels {
-  State(const NcclApi &nccl, CudaDevice &device, SumMembersFunction sum, const NcclOptions &options)
-      : nccl(nccl), device(device), sum(std::move(sum)), options(options) {}
+  State(const NcclApi &nccl, const program::RankProgram &rank, const Model &model,
+        CudaDevice &device, SumMembersFunction sum, const NcclOptions &options)
+      : nccl(nccl), rank(rank), model(model), device(device), sum(std::move(sum)),
+        options(options) {}
 
   Status createAll(const program::SharedInfo &shared, uint32_t rank, std::span<const UniqueId> ids);
   void addEnds(const program::SharedInfo &shared, const CommunicatorPlan &plan, uint32_t rank,
                OwnedCommunicator *communicator);
-  Status allocateScratch(const program::RankProgram &rank, const Model &model);
+  Result<uint64_t> getFreeBytes() const;
+  Status measure();
+  Status allocateScratch();
   Status settle(OwnedCommunicator &communicator);
   Status beginCall(OwnedCommunicator &communicator);
   Status finishCall(OwnedCommunicator &communicator, NcclStatus status, const char *name);
@@ -67,9 +71,13 @@ struct NcclTransport::State : DirectChannels {
   }
 
   const NcclApi &nccl;
+  const program::RankProgram &rank;
+  const Model &model;
   CudaDevice &device;
   const SumMembersFunction sum;
   const NcclOptions options;
+  uint64_t freeBefore = 0; ///< bytes of the GPU, before there was a communicator
+  CommunicatorUse use;
   std::vector<std::unique_ptr<OwnedCommunicator>> communicators;
   std::map<uint32_t, ChannelEnd> channels;
   std::map<uint32_t, ReduceEnd> reductions;
@@ -129,7 +137,7 @@ Status NcclTransport::State::createAll(const program::SharedInfo &shared, uint32
 }
 
 /// Each group has a stream, and so memory, of its own.
-Status NcclTransport::State::allocateScratch(const program::RankProgram &rank, const Model &model) {
+Status NcclTransport::State::allocateScratch() {
   for (const program::Reduction &reduction : rank.reductions) {
     const auto found = reductions.find(reduction.group);
     if (found == reductions.end() || found->second.numMembers <= 2)
@@ -164,16 +172,56 @@ NcclTransport::create(const NcclApi &nccl, const program::SharedInfo &shared,
   const ContextScope scope(device.getGpu());
   if (!scope.getStatus().ok())
     return scope.getStatus();
-  std::unique_ptr<NcclTransport> transport(
-      new NcclTransport(std::make_unique<State>(nccl, device, std::move(sum), options)));
+  std::unique_ptr<NcclTransport> transport(new NcclTransport(
+      std::make_unique<State>(nccl, rank, model, device, std::move(sum), options)));
   State &state = *transport->state;
+  Result<uint64_t> free = state.getFreeBytes();
+  if (!free.ok())
+    return free.getStatus();
+  state.freeBefore = *free;
   if (Status status = state.createAll(shared, rank.rank, ids); !status.ok())
-    return status;
-  if (Status status = state.allocateScratch(rank, model); !status.ok())
     return status;
   device.setErrorPoll(State::findErrors, &state);
   return transport;
 }
+
+Result<uint64_t> NcclTransport::State::getFreeBytes() const {
+  size_t free = 0, total = 0;
+  const DriverApi &driver = device.getDriver();
+  if (Status status = check(driver, driver.memGetInfo(&free, &total), "cuMemGetInfo"); !status.ok())
+    return status;
+  return free;
+}
+
+Status NcclTransport::State::measure() {
+  Result<uint64_t> free = getFreeBytes();
+  if (!free.ok())
+    return free.getStatus();
+  int multiprocessors = 0;
+  if (Status status =
+          device.getGpu().getAttribute(DeviceAttribute::MultiprocessorCount, multiprocessors);
+      !status.ok())
+    return status;
+  use.communicators = uint32_t(communicators.size());
+  use.bytes = freeBefore > *free ? freeBefore - *free : 0;
+  use.blocks = use.communicators * uint32_t(options.maxBlocks);
+  use.multiprocessors = uint32_t(multiprocessors);
+  return Status::success();
+}
+
+Status NcclTransport::meet() {
+  const ContextScope scope(state->device.getGpu());
+  if (!scope.getStatus().ok())
+    return scope.getStatus();
+  for (const std::unique_ptr<OwnedCommunicator> &communicator : state->communicators)
+    if (Status status = state->settle(*communicator); !status.ok())
+      return status;
+  if (Status status = state->measure(); !status.ok())
+    return status;
+  return state->allocateScratch();
+}
+
+const CommunicatorUse &NcclTransport::getUse() const { return state->use; }
 
 NcclTransport::~NcclTransport() {
   state->device.setErrorPoll(nullptr, nullptr);

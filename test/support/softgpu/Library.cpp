@@ -4,7 +4,8 @@
 // whole programs. In the environment
 //
 //   DUALPIPE_SOFTGPU         seed=3,gpus=2,driver=11080,nccl=21500,memory=BYTES,
-//                            threads=N,hang=N,missing=cuMemAlloc,fail=cuMemAlloc:3:2
+//                            threads=N,hang=N,communicator=BYTES,missing=cuMemAlloc,
+//                            fail=cuMemAlloc:3:2
 //   CUDA_VISIBLE_DEVICES     as for real ones: only these, up to the first that is not there
 //   DUALPIPE_SOFTGPU_REPORT  a file that gets what was found wrong, when the process
 //                            ends; the first line counts the operations that ran
@@ -37,21 +38,24 @@ SoftFault parseFault(const std::string &text) {
   return fault;
 }
 
-/// How many of so many GPUs CUDA_VISIBLE_DEVICES leaves.
-int countVisible(int numGpus) {
+/// Those of so many GPUs that CUDA_VISIBLE_DEVICES leaves.
+std::vector<int> listVisible(int numGpus) {
+  std::vector<int> visible;
   const char *given = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!given)
-    return numGpus;
-  std::istringstream stream(given);
-  int count = 0;
-  for (int ordinal = 0; stream >> ordinal && ordinal >= 0 && ordinal < numGpus; ++count)
+  for (int ordinal = 0; !given && ordinal != numGpus; ++ordinal)
+    visible.push_back(ordinal);
+  std::istringstream stream(given ? given : "");
+  for (int ordinal = 0; stream >> ordinal && ordinal >= 0 && ordinal < numGpus;) {
+    visible.push_back(ordinal);
     stream.ignore(); // the comma
-  return count;
+  }
+  return visible;
 }
 
 SoftGpuOptions parseOptions() {
   SoftGpuOptions options;
   options.hostThreads = ~0u;
+  options.spansProcesses = true;
   const char *given = std::getenv("DUALPIPE_SOFTGPU");
   std::istringstream stream(given ? given : "");
   for (std::string item; std::getline(stream, item, ',');) {
@@ -72,6 +76,8 @@ SoftGpuOptions parseOptions() {
       options.hostThreads = uint32_t(number);
     else if (key == "hang")
       options.hangAt = uint32_t(number);
+    else if (key == "communicator")
+      options.communicatorBytes = number;
     else if (key == "fail")
       options.faults.push_back(parseFault(value));
     else if (key == "missing")
@@ -81,7 +87,8 @@ SoftGpuOptions parseOptions() {
       std::abort();
     }
   }
-  options.numGpus = countVisible(options.numGpus);
+  options.gpusOfMachine = listVisible(options.numGpus);
+  options.numGpus = int(options.gpusOfMachine.size());
   return options;
 }
 

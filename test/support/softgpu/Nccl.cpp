@@ -1,5 +1,6 @@
 //===- Nccl.cpp - NCCL made of software: its functions --------------------------===//
 
+#include "Bridge.h"
 #include "State.h"
 
 #include <fmt/format.h>
@@ -54,8 +55,13 @@ const char *getLastError(Communicator) { return ""; }
 
 Code getUniqueId(UniqueId *id) {
   BEGIN_CALL(ncclGetUniqueId);
+  const uint32_t number = ++call->numUniqueIds;
+  if (call->bridge) {
+    *id = call->bridge->makeId(number);
+    return Code::Success;
+  }
   std::memset(id->internal, 0, sizeof(id->internal));
-  std::snprintf(id->internal, sizeof(id->internal), "soft-%u", ++call->numUniqueIds);
+  std::snprintf(id->internal, sizeof(id->internal), "soft-%u", number);
   return Code::Success;
 }
 
@@ -71,22 +77,25 @@ Code commInitRankConfig(Communicator *communicator, int numRanks, UniqueId id, i
   }
   std::shared_ptr<Clique> &clique = call->cliques[std::string(id.internal, sizeof(id.internal))];
   if (!clique) {
-    clique = std::make_shared<Clique>();
+    clique = std::make_shared<Clique>(size_t(numRanks));
     clique->number = call->cliques.size();
-    clique->members.resize(size_t(numRanks));
   }
-  if (int(clique->members.size()) != numRanks || clique->members[size_t(rank)])
+  if (int(clique->members.size()) != numRanks || clique->gpus[size_t(rank)] >= 0)
     return Code::InvalidArgument;
   auto *comm = new SoftComm;
   comm->clique = clique;
   comm->rank = rank;
   comm->gpu = call.thread.gpu;
   comm->inProgress = call->options.inProgress;
-  for (const SoftComm *other : clique->members)
-    clique->refused |= other && other->gpu == comm->gpu;
   clique->members[size_t(rank)] = comm;
-  ++clique->numJoined;
+  clique->here[size_t(rank)] = true;
+  const std::vector<int> &machine = call->options.gpusOfMachine;
+  const int gpu = machine.empty() ? comm->gpu : machine[size_t(comm->gpu)];
+  clique->addGpu(rank, gpu);
   call->comms.insert(comm);
+  call->usedBytes[size_t(comm->gpu)] += call->options.communicatorBytes;
+  if (call->bridge && !call->bridge->join(*clique, id, rank, gpu))
+    return Code::SystemError;
   *communicator = reinterpret_cast<Communicator>(comm);
   return Code::InProgress;
 }
@@ -119,6 +128,7 @@ Code commGetAsyncError(Communicator communicator, Code *status) {
 
 void forget(Call &call, SoftComm *comm) {
   comm->clique->members[size_t(comm->rank)] = nullptr;
+  call->usedBytes[size_t(comm->gpu)] -= call->options.communicatorBytes;
   call->comms.erase(comm);
   delete comm;
 }

@@ -1,5 +1,6 @@
 //===- NcclTasks.cpp - NCCL made of software: groups, matching, orders ----------===//
 
+#include "Bridge.h"
 #include "State.h"
 
 #include <fmt/format.h>
@@ -134,6 +135,8 @@ std::shared_ptr<NcclTask> SoftGpu::State::findPartner(const NcclTask &task, cons
 }
 
 bool SoftGpu::State::hasAllMembers(NcclTask &task, const Part &part) {
+  if (Clique &clique = *task.comm->clique; clique.spansProcesses())
+    return clique.collectives[part.number].inputs.size() == clique.members.size();
   for (SoftComm *member : task.comm->clique->members) {
     if (!member)
       return false;
@@ -166,7 +169,9 @@ bool SoftGpu::State::canAdvance(NcclTask &task, const Part &part) {
     return false;
   Part *other = nullptr;
   if (part.kind == PartKind::Send)
-    return part.eager || findPartner(task, part, other);
+    return part.eager || findPartner(task, part, other) ||
+           task.comm->clique->posted.count(
+               {task.comm->rank, part.peer, part.number, part.captured});
   const auto found = task.comm->clique->inFlight.find({part.peer, task.comm->rank});
   if (found != task.comm->clique->inFlight.end())
     if (const auto flight = found->second.find(part.number); flight != found->second.end())
@@ -180,18 +185,18 @@ void SoftGpu::State::advance(NcclTask &task, Part &part) {
   const size_t bytes = part.count * getBytes(part.type);
   ++numRun;
   if (part.kind == PartKind::AllGather || part.kind == PartKind::AllReduce)
-    return runCollective(task, part);
+    return clique.spansProcesses() ? finishCollective(task, part) : runCollective(task, part);
   if (part.kind == PartKind::Send) {
-    const SoftUse use{part.from, bytes, false};
-    InFlight &flight = clique.inFlight[{task.comm->rank, part.peer}][part.number];
-    flight.clock = task.clock;
-    flight.captured = part.captured;
-    if (checkRange(use, *task.name)) {
-      const auto *data = static_cast<const unsigned char *>(part.from);
-      flight.data.assign(data, data + bytes);
-    }
-    touch(use, *task.stream, task.clock, task.name);
+    std::vector<unsigned char> data = readInput(task, part);
     part.done = true;
+    if (clique.spansProcesses() && !clique.isHere(part.peer)) {
+      clique.posted.erase({task.comm->rank, part.peer, part.number, part.captured});
+      bridge->send(clique, makeFrame(Frame::Data, task.comm->rank, part.peer, part),
+                   std::move(data));
+    } else {
+      clique.inFlight[{task.comm->rank, part.peer}][part.number] = {
+          part.captured, std::move(data), task.clock};
+    }
     return;
   }
   auto &queue = clique.inFlight[{part.peer, task.comm->rank}];
@@ -260,16 +265,23 @@ void SoftGpu::State::runCollective(NcclTask &task, Part &part) {
           member.task->name);
     if (!good)
       continue;
-    if (part.kind == PartKind::AllGather)
-      for (size_t i = 0; i != data.size(); ++i)
-        std::memcpy(static_cast<unsigned char *>(member.part->to) + i * bytes, data[i], bytes);
-    else if (part.type == NcclType::Float32)
-      sumInto<float>(member.part->to, data, part.count);
-    else if (part.type == NcclType::Float64)
-      sumInto<double>(member.part->to, data, part.count);
-    else
-      report(fmt::format("{} sums a type that is not made of software", *member.task->name));
+    writeCollective(*member.task, *member.part, data);
   }
+}
+
+/// The output of one member, from the inputs of all, by rank.
+void SoftGpu::State::writeCollective(NcclTask &task, Part &part,
+                                     const std::vector<const void *> &data) {
+  const size_t bytes = part.count * getBytes(part.type);
+  if (part.kind == PartKind::AllGather)
+    for (size_t i = 0; i != data.size(); ++i)
+      std::memcpy(static_cast<unsigned char *>(part.to) + i * bytes, data[i], bytes);
+  else if (part.type == NcclType::Float32)
+    sumInto<float>(part.to, data, part.count);
+  else if (part.type == NcclType::Float64)
+    sumInto<double>(part.to, data, part.count);
+  else
+    report(fmt::format("{} sums a type that is not made of software", *task.name));
 }
 
 /// An abort ends what the communicator is at, without data.

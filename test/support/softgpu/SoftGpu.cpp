@@ -1,5 +1,6 @@
 //===- SoftGpu.cpp - GPUs made of software, behind the tables of CUDA -------===//
 
+#include "Bridge.h"
 #include "State.h"
 
 #include <fmt/format.h>
@@ -65,9 +66,11 @@ Call::Call(const char *name, Kind kind)
 SoftGpu::State::State(SoftGpuOptions given)
     : options(std::move(given)), generation(++softgpu::numGenerations), dice(options.seed),
       lazy(dice.below(2) == 0), picksPerDraw(size_t(1) << dice.below(7)),
-      usedBytes(size_t(options.numGpus)) {}
+      usedBytes(size_t(options.numGpus)),
+      bridge(options.spansProcesses ? std::make_unique<softgpu::Bridge>(*this) : nullptr) {}
 
 SoftGpu::State::~State() {
+  bridge.reset(); // its threads use the rest
   for (SoftEvent *event : events)
     delete event;
   for (SoftComm *comm : comms)

@@ -90,6 +90,12 @@ struct SoftGpuOptions {
   bool ordersAcrossRanks = true;
   /// Sends wait for their receives, whatever the seed.
   bool rendezvous = false;
+  /// Communicators may have ranks in other processes (Bridge.h).
+  bool spansProcesses = false;
+  /// By GPU of this process: which one it is of the machine; empty: the same numbers.
+  std::vector<int> gpusOfMachine = {};
+  /// So much of its GPU is in use by each communicator.
+  size_t communicatorBytes = 0;
 };
 
 class SoftGpu {

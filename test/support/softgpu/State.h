@@ -30,6 +30,8 @@ struct SoftComm;
 struct Clique;
 struct Capture;
 struct GraphRun;
+class Bridge;
+class Link;
 
 using models::Dice;
 
@@ -90,14 +92,37 @@ struct InFlight {
   Clock clock;
 };
 
+/// A collective of a communicator with ranks in several processes.
+struct Collective {
+  std::map<int, std::vector<unsigned char>> inputs; ///< by rank
+  size_t numDone = 0;                               ///< members of this process that have ended it
+};
+
 /// A communicator as all its ranks share it.
 struct Clique {
+  explicit Clique(size_t numRanks) : members(numRanks), gpus(numRanks, -1), here(numRanks) {}
+  /// A rank has joined.
+  void addGpu(int rank, int gpu);
+  /// Whether the rank has joined from this process.
+  bool isHere(int rank) const;
+  bool spansProcesses() const;
+
   size_t number = 0;
   std::vector<SoftComm *> members; ///< null until they come, and once they have gone
+  std::vector<int> gpus;           ///< -1 until they come
+  std::vector<bool> here;
   int numJoined = 0;
   bool refused = false; ///< two ranks on one GPU
   /// By (source, destination): sent and not received, by number.
   std::map<std::pair<int, int>, std::map<uint64_t, InFlight>> inFlight;
+
+  // Where some ranks are in other processes (Bridge.h).
+  uint32_t id = 0;
+  Link *maker = nullptr;         ///< to the process that made the id, where that is another one
+  std::map<int, Link *> remotes; ///< there: to the ranks of other processes
+  /// Receives that have begun elsewhere: from, to, number, whether of a captured graph.
+  std::set<std::tuple<int, int, uint64_t, bool>> posted;
+  std::map<uint64_t, Collective> collectives;
 };
 
 struct SoftComm {
@@ -268,8 +293,15 @@ struct SoftGpu::State {
   void runCollective(softgpu::NcclTask &task, softgpu::Part &part);
   bool closeGroup(softgpu::HostThread &thread);
   softgpu::Op enqueue(const std::shared_ptr<softgpu::NcclTask> &task);
+  void writeCollective(softgpu::NcclTask &task, softgpu::Part &part,
+                       const std::vector<const void *> &data);
   void cancel(softgpu::SoftComm &comm);
   void reportOrders();
+
+  // NCCL between processes.
+  void announceStart(softgpu::NcclTask &task);
+  std::vector<unsigned char> readInput(const softgpu::NcclTask &task, const softgpu::Part &part);
+  void finishCollective(softgpu::NcclTask &task, softgpu::Part &part);
 
   void report(std::string text);
 
@@ -309,6 +341,7 @@ struct SoftGpu::State {
   std::vector<softgpu::IssuedTask> issued;
   std::vector<std::string> reports;
   std::set<std::string> reported;
+  std::unique_ptr<softgpu::Bridge> bridge; ///< null: communicators are of this process
 };
 
 } // namespace dualpipe::test

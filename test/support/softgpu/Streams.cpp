@@ -23,7 +23,11 @@ bool SoftGpu::State::isQuiet() const {
   return true;
 }
 
+/// Never where communicators span processes, which have threads of their own.
 bool SoftGpu::State::isEveryThreadHere() const {
+  for (const auto &[id, clique] : cliques)
+    if (clique->spansProcesses())
+      return false;
   uint32_t here = numEnded;
   for (const auto &[id, thread] : threads)
     here += thread->gpu >= 0 ? 1 : 0;
@@ -150,6 +154,7 @@ void SoftGpu::State::runFront(SoftStream &stream) {
       begin(stream, op);
       task.started = true;
       task.clock = stream.clock;
+      announceStart(task);
       return;
     }
     std::vector<Part *> ready;

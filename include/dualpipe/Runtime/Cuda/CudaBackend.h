@@ -1,7 +1,8 @@
 //===- CudaBackend.h - ranks on GPUs of this process ----------------------------===//
 //
 // One GPU per rank with NCCL between them, where there are enough; else all ranks
-// on one GPU with copies between them (GpuTransport.h). Never run on a GPU so far.
+// on one GPU with copies between them (GpuTransport.h). Or one rank on one GPU, with
+// NCCL to those of other processes. Never run on a GPU so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,9 @@
 #include "dualpipe/Runtime/Reference.h"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace dualpipe::runtime::cuda {
 
@@ -32,8 +35,16 @@ struct CudaApis {
 /// for NCCL, which not every program needs.
 Result<CudaApis> loadCudaApis();
 
+/// What a process with one rank has of the others.
+struct ProcessPart {
+  /// Those that rank 0 has made, one for each communicator of the plan.
+  std::vector<UniqueId> ids;
+};
+
 struct CudaBackendOptions {
-  int gpu = 0; ///< the ordinal, where all ranks run on one
+  int gpu = 0; ///< the ordinal, where all ranks run on one, or the only rank of the process
+  /// Where the other ranks are in other processes.
+  std::optional<ProcessPart> part;
   /// Where there is a GPU per rank and NCCL cannot be used, all ranks run on one; else that fails.
   bool sharesGpuWithoutNccl = false;
   CudaDeviceOptions device;
@@ -59,6 +70,10 @@ public:
   std::string takeGraphNote();
   /// Steps that ran as graphs so far.
   uint32_t getNumReplayed() const;
+
+  /// What the communicators of a rank take, once it has met the others; nothing where there are
+  /// none.
+  std::optional<CommunicatorUse> getCommunicatorUse(uint32_t rank) const;
 
   /// A place on the GPU for `--check`, on the calling thread and in use until the backend goes.
   Result<CheckPlace> makeCheckPlace();

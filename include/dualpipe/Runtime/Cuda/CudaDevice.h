@@ -31,6 +31,7 @@ public:
   const DriverApi &getDriver() const { return *driver; }
   Context get() const { return context; }
   int getOrdinal() const { return ordinal; }
+  Status getAttribute(DeviceAttribute attribute, int &value) const;
 
 private:
   GpuContext(const DriverApi &driver, DeviceId device, int ordinal, Context context)

@@ -44,6 +44,16 @@ struct NcclOptions {
   double timeoutSeconds = 120;
 };
 
+/// What the communicators of a rank take of its GPU.
+struct CommunicatorUse {
+  uint32_t communicators = 0;
+  /// By how much the memory in use grew while they were made: NCCL's buffers, and what else was
+  /// allocated on the GPU meanwhile.
+  uint64_t bytes = 0;
+  uint32_t blocks = 0;          ///< multiprocessors that they hold at most while transfers wait
+  uint32_t multiprocessors = 0; ///< that the GPU has
+};
+
 /// Puts members[0] = members[0] + members[1] + ... on a stream, added in that order.
 using SumMembersFunction = std::function<Status(Stream stream, kernels::Element type,
                                                 std::span<void *const> members, int64_t count)>;
@@ -51,13 +61,18 @@ using SumMembersFunction = std::function<Status(Stream stream, kernels::Element 
 class NcclTransport : public Transport {
 public:
   /// Begins to create the rank's communicators; `ids` are those of the plan, the same on all ranks.
-  /// The first use of each waits for its other ranks. What is given outlives the transport.
+  /// What is given outlives the transport.
   static Result<std::unique_ptr<NcclTransport>>
   create(const NcclApi &nccl, const program::SharedInfo &shared, const program::RankProgram &rank,
          const Model &model, CudaDevice &device, std::span<const UniqueId> ids,
          SumMembersFunction sum, const NcclOptions &options);
   /// Ends communicators; aborts them where the run has failed.
   ~NcclTransport() override;
+
+  /// Waits until all communicators stand, measures them, and allocates what reductions need.
+  Status meet() override;
+  /// Known once they have met.
+  const CommunicatorUse &getUse() const;
 
   Status send(uint32_t stream, uint32_t command, uint32_t channel, const void *data,
               size_t bytes) override;

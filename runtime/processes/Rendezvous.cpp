@@ -19,16 +19,16 @@
 
 namespace dualpipe::runtime {
 
-using Clock = std::chrono::steady_clock;
-
 namespace {
 
 constexpr uint64_t kMagic = 0x6475616c70697065ull; // "dualpipe"
-constexpr uint32_t kVersion = 1;
-/// No program needs so many ids: whoever says more is somebody else.
-constexpr uint32_t kMaxPayload = 1u << 26;
+constexpr uint32_t kVersion = 2;
+/// The longest reason that is taken from rank 0: whoever says more is somebody else.
+constexpr uint32_t kMaxReason = 1u << 20;
 /// Between two attempts to reach a rank 0 that does not listen yet.
 constexpr std::chrono::milliseconds kRetry{50};
+/// A stranger who says nothing is let go after so many seconds.
+constexpr double kHelloSeconds = 5;
 
 /// What a process says when it comes. Both ends run the same build on the same kind of machine.
 struct Hello {
@@ -37,85 +37,13 @@ struct Hello {
   uint32_t rank = 0;
   uint32_t worldSize = 0;
   uint32_t reserved = 0;
-  uint64_t digest = 0;
 };
 
-/// What rank 0 answers, before the payload or the reason of a refusal.
+/// What rank 0 answers once all have come, or before the reason why there is no run.
 struct Answer {
   uint32_t refused = 0;
   uint32_t size = 0;
 };
-
-/// A socket that closes itself. Move-only.
-class Socket {
-public:
-  explicit Socket(int number = -1) : number(number) {}
-  Socket(Socket &&other) noexcept : number(std::exchange(other.number, -1)) {}
-  Socket &operator=(Socket &&other) noexcept {
-    std::swap(number, other.number);
-    return *this;
-  }
-  ~Socket() {
-    if (number >= 0)
-      close(number);
-  }
-  int get() const { return number; }
-  bool isOpen() const { return number >= 0; }
-
-private:
-  int number;
-};
-
-struct Deadline {
-  explicit Deadline(double seconds)
-      : end(Clock::now() +
-            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
-  bool hasPassed() const { return Clock::now() >= end; }
-  int getMilliseconds() const {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    return int(std::max<int64_t>(0, std::min<int64_t>(left.count(), 1000)));
-  }
-  Clock::time_point end;
-};
-
-/// Waits until the socket is ready for `events`, or the deadline.
-bool waitFor(const Socket &socket, short events, const Deadline &deadline) {
-  while (!deadline.hasPassed()) {
-    pollfd entry{socket.get(), events, 0};
-    if (poll(&entry, 1, deadline.getMilliseconds()) > 0)
-      return true;
-  }
-  return false;
-}
-
-/// All bytes, or false after the deadline or where the other end has gone.
-bool sendAll(const Socket &socket, const void *data, size_t size, const Deadline &deadline) {
-  const auto *bytes = static_cast<const char *>(data);
-  while (size != 0) {
-    if (!waitFor(socket, POLLOUT, deadline))
-      return false;
-    const ssize_t sent = send(socket.get(), bytes, size, MSG_NOSIGNAL);
-    if (sent <= 0)
-      return false;
-    bytes += sent;
-    size -= size_t(sent);
-  }
-  return true;
-}
-
-bool receiveAll(const Socket &socket, void *data, size_t size, const Deadline &deadline) {
-  auto *bytes = static_cast<char *>(data);
-  while (size != 0) {
-    if (!waitFor(socket, POLLIN, deadline))
-      return false;
-    const ssize_t received = recv(socket.get(), bytes, size, 0);
-    if (received <= 0)
-      return false;
-    bytes += received;
-    size -= size_t(received);
-  }
-  return true;
-}
 
 /// The addresses behind a name, freed with the object.
 class Addresses {
@@ -170,18 +98,22 @@ Result<std::optional<ProcessPlace>> readProcessPlace(const char *(*getVariable)(
   if (!getVariable("RANK") && !getVariable("WORLD_SIZE"))
     return std::optional<ProcessPlace>();
   ProcessPlace place;
-  uint32_t port = 0;
-  const bool ownPort = getVariable("DUALPIPE_PORT") != nullptr;
-  for (Status status :
-       {readNumber(getVariable, "RANK", 1u << 20, place.rank),
-        readNumber(getVariable, "WORLD_SIZE", 1u << 20, place.worldSize),
-        readNumber(getVariable, "LOCAL_RANK", 1u << 20, place.localRank),
-        readNumber(getVariable, ownPort ? "DUALPIPE_PORT" : "MASTER_PORT", 65535, port)})
+  for (Status status : {readNumber(getVariable, "RANK", 1u << 20, place.rank),
+                        readNumber(getVariable, "WORLD_SIZE", 1u << 20, place.worldSize)})
     if (!status.ok())
       return status;
   if (place.rank >= place.worldSize)
     return Status::failure(fmt::format("RANK is {} and WORLD_SIZE is {}, expected a rank below it",
                                        place.rank, place.worldSize));
+  if (place.worldSize == 1)
+    return std::optional<ProcessPlace>();
+  uint32_t port = 0;
+  const bool ownPort = getVariable("DUALPIPE_PORT") != nullptr;
+  for (Status status :
+       {readNumber(getVariable, "LOCAL_RANK", 1u << 20, place.localRank),
+        readNumber(getVariable, ownPort ? "DUALPIPE_PORT" : "MASTER_PORT", 65535, port)})
+    if (!status.ok())
+      return status;
   const char *address = getVariable("MASTER_ADDR");
   if (!address || !*address)
     return Status::failure("MASTER_ADDR is not set: the name or address of the machine of rank 0");
@@ -213,15 +145,28 @@ static Result<Socket> listenAt(const ProcessPlace &place) {
                   error == EADDRINUSE ? "; set DUALPIPE_PORT to a free port on all ranks" : ""));
 }
 
-/// Tells somebody who came why he cannot take part.
-static Status refuse(const Socket &socket, std::string reason, const Deadline &deadline) {
+/// Tells somebody who came why there is no run. He may have gone: then nobody needs to know.
+static void refuse(const Socket &socket, const std::string &reason) {
   const Answer answer{1, uint32_t(reason.size())};
-  if (sendAll(socket, &answer, sizeof answer, deadline))
-    (void)sendAll(socket, reason.data(), reason.size(), deadline); // it fails here in any case
-  return Status::failure(std::move(reason));
+  if (sendAll(socket, &answer, sizeof answer, kHelloSeconds))
+    (void)sendAll(socket, reason.data(), reason.size(), kHelloSeconds);
 }
 
-static Status checkHello(const Hello &hello, const ProcessPlace &place, uint64_t digest,
+/// The next process, and what it says; nothing after the deadline.
+static std::optional<std::pair<Socket, Hello>> acceptOne(const Socket &listener,
+                                                         const Deadline &deadline) {
+  while (waitFor(listener, POLLIN, deadline)) {
+    Socket socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    Hello hello;
+    if (socket.isOpen() && receiveAll(socket, &hello, sizeof hello, kHelloSeconds) &&
+        hello.magic == kMagic)
+      return std::pair(std::move(socket), hello);
+    // Somebody else, such as a scan of ports.
+  }
+  return {};
+}
+
+static Status checkHello(const Hello &hello, const ProcessPlace &place,
                          const std::vector<Socket> &ranks) {
   if (hello.version != kVersion)
     return Status::failure(fmt::format("rank {} runs another version of the launcher", hello.rank));
@@ -233,9 +178,6 @@ static Status checkHello(const Hello &hello, const ProcessPlace &place, uint64_t
                                        place.worldSize - 1));
   if (ranks[hello.rank].isOpen())
     return Status::failure(fmt::format("two processes came as rank {}", hello.rank));
-  if (hello.digest != digest)
-    return Status::failure(fmt::format(
-        "rank {} runs another program than rank 0; give all ranks the same file", hello.rank));
   return Status::success();
 }
 
@@ -247,38 +189,79 @@ static std::string listMissing(const std::vector<Socket> &ranks) {
   return text;
 }
 
-static Status giveToAll(const std::vector<Socket> &ranks, const std::vector<uint8_t> &payload,
-                        const Deadline &deadline) {
-  const Answer answer{0, uint32_t(payload.size())};
-  for (size_t rank = 1; rank != ranks.size(); ++rank)
-    if (!sendAll(ranks[rank], &answer, sizeof answer, deadline) ||
-        !sendAll(ranks[rank], payload.data(), payload.size(), deadline))
-      return Status::failure(fmt::format("rank {} went away while ranks met", rank));
+namespace {
+
+/// The meeting as rank 0 holds it.
+struct Meeting {
+  std::vector<Socket> ranks;
+  std::vector<Socket> misfits; ///< who came and does not fit
+};
+
+} // namespace
+
+static Status collect(const Socket &listener, const ProcessPlace &place, double timeoutSeconds,
+                      Meeting &meeting) {
+  const Deadline deadline(timeoutSeconds);
+  for (uint32_t count = 1; count != place.worldSize; ++count) {
+    std::optional<std::pair<Socket, Hello>> one = acceptOne(listener, deadline);
+    if (!one)
+      return Status::failure(fmt::format("after {} s rank 0 still waits for ranks {} at port {}",
+                                         timeoutSeconds, listMissing(meeting.ranks), place.port));
+    auto &[socket, hello] = *one;
+    if (Status status = checkHello(hello, place, meeting.ranks); !status.ok()) {
+      meeting.misfits.push_back(std::move(socket));
+      return status;
+    }
+    meeting.ranks[hello.rank] = std::move(socket);
+  }
   return Status::success();
 }
 
-static Status serve(const ProcessPlace &place, uint64_t digest, const std::vector<uint8_t> &payload,
-                    double timeoutSeconds) {
+/// Whoever goes away later is missed by those who hold the connections.
+static Status welcomeAll(const std::vector<Socket> &ranks) {
+  for (size_t rank = 1; rank != ranks.size(); ++rank) {
+    pollfd entry{ranks[rank].get(), POLLIN, 0}; // nobody speaks before he is answered
+    if (poll(&entry, 1, 0) != 0)
+      return Status::failure(fmt::format("rank {} went away while ranks met", rank));
+  }
+  const Answer answer;
+  for (size_t rank = 1; rank != ranks.size(); ++rank)
+    (void)sendAll(ranks[rank], &answer, sizeof answer, kHelloSeconds);
+  return Status::success();
+}
+
+/// There will be no run: tells all who came, and those who come a little later.
+static void turnAway(const Socket &listener, const Meeting &meeting, const std::string &reason,
+                     double lingerSeconds) {
+  size_t numTold = meeting.misfits.size();
+  for (const Socket &misfit : meeting.misfits)
+    refuse(misfit, reason);
+  for (const Socket &rank : meeting.ranks)
+    if (rank.isOpen()) {
+      refuse(rank, reason);
+      ++numTold;
+    }
+  for (const Deadline deadline(lingerSeconds); numTold + 1 < meeting.ranks.size(); ++numTold) {
+    const std::optional<std::pair<Socket, Hello>> late = acceptOne(listener, deadline);
+    if (!late)
+      return;
+    refuse(late->first, reason);
+  }
+}
+
+static Result<std::vector<Socket>> serve(const ProcessPlace &place, const MeetingOptions &options) {
   Result<Socket> listener = listenAt(place);
   if (!listener.ok())
     return listener.getStatus();
-  const Deadline deadline(timeoutSeconds);
-  std::vector<Socket> ranks(place.worldSize);
-  for (uint32_t count = 1; count != place.worldSize;) {
-    if (!waitFor(*listener, POLLIN, deadline))
-      return Status::failure(fmt::format("after {} s rank 0 still waits for ranks {} at port {}",
-                                         timeoutSeconds, listMissing(ranks), place.port));
-    Socket socket(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
-    Hello hello;
-    if (!socket.isOpen() || !receiveAll(socket, &hello, sizeof hello, Deadline(5)) ||
-        hello.magic != kMagic)
-      continue; // somebody else, such as a scan of ports
-    if (Status status = checkHello(hello, place, digest, ranks); !status.ok())
-      return refuse(socket, status.message(), deadline);
-    ranks[hello.rank] = std::move(socket);
-    ++count;
-  }
-  return giveToAll(ranks, payload, deadline);
+  Meeting meeting;
+  meeting.ranks.resize(place.worldSize);
+  Status status = collect(*listener, place, options.timeoutSeconds, meeting);
+  if (status.ok())
+    status = welcomeAll(meeting.ranks);
+  if (status.ok())
+    return std::move(meeting.ranks);
+  turnAway(*listener, meeting, status.message(), options.lingerSeconds);
+  return status;
 }
 
 //===--- All others ---------------------------------------------------------------===//
@@ -304,8 +287,7 @@ static Result<Socket> reach(const ProcessPlace &place, double timeoutSeconds,
                                      std::strerror(error)));
 }
 
-static Result<std::vector<uint8_t>> ask(const ProcessPlace &place, uint64_t digest,
-                                        double timeoutSeconds) {
+static Result<std::vector<Socket>> ask(const ProcessPlace &place, double timeoutSeconds) {
   const Deadline deadline(timeoutSeconds);
   Result<Socket> socket = reach(place, timeoutSeconds, deadline);
   if (!socket.ok())
@@ -313,32 +295,27 @@ static Result<std::vector<uint8_t>> ask(const ProcessPlace &place, uint64_t dige
   Hello hello;
   hello.rank = place.rank;
   hello.worldSize = place.worldSize;
-  hello.digest = digest;
   Answer answer;
-  std::vector<uint8_t> payload;
-  const auto receivePayload = [&] {
-    payload.resize(answer.size);
-    return receiveAll(*socket, payload.data(), payload.size(), deadline);
+  std::string reason;
+  const auto receiveReason = [&] {
+    reason.resize(answer.size);
+    return receiveAll(*socket, reason.data(), reason.size(), timeoutSeconds);
   };
-  if (!sendAll(*socket, &hello, sizeof hello, deadline) ||
-      !receiveAll(*socket, &answer, sizeof answer, deadline) || answer.size > kMaxPayload ||
-      !receivePayload())
+  if (!sendAll(*socket, &hello, sizeof hello, timeoutSeconds) ||
+      !receiveAll(*socket, &answer, sizeof answer, timeoutSeconds) || answer.size > kMaxReason ||
+      !receiveReason())
     return Status::failure(fmt::format("rank {} has no answer from rank 0 at {}:{}: it has failed, "
                                        "or waits for other ranks for longer than {} s",
                                        place.rank, place.address, place.port, timeoutSeconds));
   if (answer.refused != 0)
-    return Status::failure("rank 0 says: " + std::string(payload.begin(), payload.end()));
-  return payload;
+    return Status::failure("rank 0 says: " + reason);
+  std::vector<Socket> sockets;
+  sockets.push_back(std::move(*socket));
+  return sockets;
 }
 
-Result<std::vector<uint8_t>> meetAtMaster(const ProcessPlace &place, uint64_t digest,
-                                          const std::vector<uint8_t> &payload,
-                                          double timeoutSeconds) {
-  if (place.rank != 0)
-    return ask(place, digest, timeoutSeconds);
-  if (Status status = serve(place, digest, payload, timeoutSeconds); !status.ok())
-    return status;
-  return payload;
+Result<std::vector<Socket>> meetAtMaster(const ProcessPlace &place, const MeetingOptions &options) {
+  return place.rank == 0 ? serve(place, options) : ask(place, options.timeoutSeconds);
 }
 
 } // namespace dualpipe::runtime

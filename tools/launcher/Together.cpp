@@ -1,0 +1,379 @@
+//===- Together.cpp - a run with one process per rank --------------------------===//
+
+#include "Together.h"
+
+#include "Measure.h"
+
+#include "dualpipe/Program/Reader.h"
+#include "dualpipe/Runtime/RankMemory.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace dualpipe::launcher {
+
+using nlohmann::ordered_json;
+using runtime::Bytes;
+using runtime::Processes;
+
+//===--- Meeting ----------------------------------------------------------------===//
+
+static constexpr const char *kUnset = "unset RANK and WORLD_SIZE, and all ranks run in one process";
+
+static const char *getVariable(const char *name) { return std::getenv(name); }
+
+/// What goes with one process alone.
+static Status checkOptions(const Options &options) {
+  if (options.backend == "cpu" || options.jitterSeed || options.shuffleSeed)
+    return Status::failure(fmt::format("RANK and WORLD_SIZE are set: a run of several processes "
+                                       "needs a GPU for each, and does not run on the CPU; {}",
+                                       kUnset));
+  if (getNumRecordedSteps(options) != 0)
+    return Status::failure(fmt::format("RANK and WORLD_SIZE are set: --trace, --profile and "
+                                       "--explain record runs of one process; {}",
+                                       kUnset));
+  return Status::success();
+}
+
+Result<std::unique_ptr<Processes>> meetProcesses(const Options &options) {
+  Result<std::optional<runtime::ProcessPlace>> place = runtime::readProcessPlace(getVariable);
+  if (!place.ok())
+    return place.getStatus();
+  if (!*place)
+    return std::unique_ptr<Processes>();
+  if (Status status = checkOptions(options); !status.ok())
+    return status;
+  runtime::MeetingOptions meeting;
+  meeting.timeoutSeconds = options.timeoutSeconds;
+  return Processes::meet(**place, meeting);
+}
+
+//===--- The program ------------------------------------------------------------===//
+
+static Bytes toBytes(const ordered_json &json) {
+  const std::string text = json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return Bytes(text.begin(), text.end());
+}
+
+static ordered_json fromBytes(const Bytes &bytes) {
+  return ordered_json::parse(bytes.begin(), bytes.end(), nullptr, false);
+}
+
+/// What changes the result, as somebody would type it.
+static std::string listOptions(const Options &options) {
+  std::string text = fmt::format("--model={}", options.model);
+  for (const std::string &setting : options.settings)
+    text += " --set " + setting;
+  return text + fmt::format(" --steps={} --seed={} --optimizer={} --lr={}{}", options.steps,
+                            options.seed, options.optimizer, options.learningRate,
+                            options.foldChannels ? " --fold-channels" : "");
+}
+
+/// Where ranks sum gradients in different orders, they would add those of different stages.
+static Status compareReductions(const std::vector<ordered_json> &all) {
+  std::map<std::string, std::pair<size_t, uint64_t>> known; // by group: who came first
+  for (size_t rank = 0; rank != all.size(); ++rank)
+    for (const auto &[group, digest] : all[rank]["reductions"].items()) {
+      const auto [first, isNew] = known.try_emplace(group, rank, digest.get<uint64_t>());
+      if (!isNew && first->second.second != digest.get<uint64_t>())
+        return Status::failure(fmt::format("ranks {} and {} sum their gradients in different "
+                                           "orders; give all ranks the same file",
+                                           first->second.first, rank));
+    }
+  return Status::success();
+}
+
+/// At rank 0: whether all have what it has.
+static Status compareAll(const std::vector<Bytes> &gathered) {
+  std::vector<ordered_json> all;
+  for (const Bytes &bytes : gathered)
+    all.push_back(fromBytes(bytes));
+  for (size_t rank = 1; rank != all.size(); ++rank) {
+    if (all[rank]["digest"] != all[0]["digest"])
+      return Status::failure(fmt::format(
+          "rank {} runs another program than rank 0; give all ranks the same file", rank));
+    if (all[rank]["options"] != all[0]["options"])
+      return Status::failure(fmt::format("rank {} was started with other options than rank 0: it "
+                                         "has {}, rank 0 has {}",
+                                         rank, all[rank]["options"].get<std::string>(),
+                                         all[0]["options"].get<std::string>()));
+  }
+  return compareReductions(all);
+}
+
+static ordered_json describeOwn(const Options &options, const program::Program &program,
+                                uint32_t rank) {
+  ordered_json reductions = ordered_json::object();
+  for (const program::RankProgram &own : program.ranks)
+    if (own.rank == rank)
+      for (const auto &[group, digest] : runtime::digestReductions(own))
+        reductions[fmt::format("{}", group)] = digest;
+  return {{"digest", runtime::digestShared(program.shared)},
+          {"options", listOptions(options)},
+          {"reductions", std::move(reductions)}};
+}
+
+/// Rank 0 replays all ranks, and needs them for it.
+static Result<program::Program> readOwn(const Options &options,
+                                        const runtime::ProcessPlace &place) {
+  Result<program::SharedInfo> shared = program::readSharedFile(options.program);
+  if (!shared.ok())
+    return shared.getStatus();
+  if (shared->numRanks != place.worldSize)
+    return Status::failure(fmt::format("WORLD_SIZE is {}, and {} is a program of {} ranks; start "
+                                       "{} processes, or compile it with --ranks={}",
+                                       place.worldSize, options.program, shared->numRanks,
+                                       shared->numRanks, place.worldSize));
+  if (place.rank != 0 || !options.check)
+    return program::readProgramFile(options.program, place.rank);
+  Result<program::Program> program = program::readProgramFile(options.program);
+  if (program.ok() && program->ranks.size() != program->shared.numRanks)
+    return Status::failure(fmt::format("--check replays all ranks at rank 0, and {} holds {} of "
+                                       "{}; compile it without --only-rank",
+                                       options.program, program->ranks.size(),
+                                       program->shared.numRanks));
+  return program;
+}
+
+Result<program::Program> readTogether(const Options &options, Processes &processes) {
+  const runtime::ProcessPlace &place = processes.getPlace();
+  Result<program::Program> program = readOwn(options, place);
+  if (!program.ok())
+    return program;
+  Result<std::vector<Bytes>> all =
+      processes.gather(toBytes(describeOwn(options, *program, place.rank)));
+  if (!all.ok())
+    return all.getStatus();
+  Status status = processes.collects() ? compareAll(*all) : Status::success();
+  return status.ok() ? std::move(program) : status;
+}
+
+//===--- The GPU ----------------------------------------------------------------===//
+
+using namespace runtime::cuda;
+
+/// Of rank 0, for all.
+static Result<std::vector<UniqueId>> shareIds(const Options &options,
+                                              const program::SharedInfo &shared,
+                                              const CudaApis &apis, Processes &processes) {
+  const size_t count = planCommunicators(shared, options.foldChannels).size();
+  std::vector<UniqueId> ids(count);
+  if (processes.collects() && count != 0) {
+    if (!apis.nccl.ok())
+      return Status::failure("NCCL between processes cannot be used: " + apis.nccl.message());
+    Result<std::vector<UniqueId>> made = makeUniqueIds(*apis.nccl, count);
+    if (!made.ok())
+      return made.getStatus();
+    ids = std::move(*made);
+  }
+  const auto *first = reinterpret_cast<const uint8_t *>(ids.data());
+  Result<Bytes> bytes = processes.share(Bytes(first, first + count * sizeof(UniqueId)));
+  if (!bytes.ok())
+    return bytes.getStatus();
+  if (bytes->size() != count * sizeof(UniqueId))
+    return Status::failure(fmt::format("rank 0 has {} bytes of ids for communicators, expected {}",
+                                       bytes->size(), count * sizeof(UniqueId)));
+  if (count != 0)
+    std::memcpy(ids.data(), bytes->data(), bytes->size());
+  return ids;
+}
+
+static Status checkGpu(const DriverApi &driver, const runtime::ProcessPlace &place) {
+  Result<std::vector<Gpu>> gpus = listGpus(driver);
+  if (!gpus.ok())
+    return gpus.getStatus();
+  if (place.localRank < gpus->size())
+    return Status::success();
+  return Status::failure(fmt::format("LOCAL_RANK is {}, and the driver finds {} GPUs for this "
+                                     "process; start as many processes on a machine as it has "
+                                     "GPUs, or set LOCAL_RANK=0 where each process is given one "
+                                     "of its own",
+                                     place.localRank, gpus->size()));
+}
+
+static Result<SelectedBackend> selectGpu(const Options &options, const program::SharedInfo &shared,
+                                         Processes &processes) {
+  Result<CudaApis> apis = loadCudaApis();
+  if (!apis.ok())
+    return Status::failure(fmt::format("a run of several processes needs a GPU for each: {}; or {}",
+                                       apis.message(), kUnset));
+  if (Status status = checkGpu(apis->driver, processes.getPlace()); !status.ok())
+    return status;
+  SelectedBackend selected;
+  selected.apis = std::make_shared<const CudaApis>(*apis);
+  Result<std::vector<UniqueId>> ids = shareIds(options, shared, *apis, processes);
+  if (!ids.ok())
+    return ids.getStatus();
+  CudaBackendOptions backendOptions = makeCudaOptions(options);
+  backendOptions.gpu = int(processes.getPlace().localRank);
+  backendOptions.part = ProcessPart{std::move(*ids)};
+  Result<std::unique_ptr<CudaBackend>> backend =
+      CudaBackend::create(*selected.apis, shared, backendOptions);
+  if (!backend.ok())
+    return backend.getStatus();
+  selected.cuda = std::move(*backend);
+  return selected;
+}
+
+Result<SelectedBackend> selectTogether(const Options &options, const program::SharedInfo &shared,
+                                       Processes &processes) {
+  return selectGpu(options, shared, processes);
+}
+
+//===--- Reports ----------------------------------------------------------------===//
+
+Result<std::vector<RankReport>> gatherReports(Processes &processes,
+                                              const std::vector<RankReport> &own) {
+  ordered_json bytes = ordered_json::array();
+  for (const RankReport &report : own)
+    bytes.push_back({{"rank", report.rank},
+                     {"commands", report.numCommands},
+                     {"memory", report.memory},
+                     {"communicators", report.communicators},
+                     {"json", report.json}});
+  Result<std::vector<Bytes>> all = processes.gather(toBytes(bytes));
+  if (!all.ok())
+    return all.getStatus();
+  std::vector<RankReport> reports;
+  for (const Bytes &its : *all) {
+    ordered_json list = fromBytes(its);
+    for (ordered_json &report : list)
+      reports.push_back({report["rank"], report["commands"], report["memory"],
+                         report["communicators"], std::move(report["json"])});
+  }
+  return reports;
+}
+
+//===--- Results ----------------------------------------------------------------===//
+
+namespace {
+
+/// What rank 0 asks for.
+enum class Item : uint64_t { CpuSeconds, Digest, Copy };
+
+/// A copy is named by its place among those of its rank.
+uint64_t makeItem(Item item, size_t copy) { return uint64_t(copy) << 2 | uint64_t(item); }
+
+} // namespace
+
+static void append(Bytes &bytes, const void *data, size_t size) {
+  const auto *first = static_cast<const uint8_t *>(data);
+  bytes.insert(bytes.end(), first, first + size);
+}
+
+static Result<Bytes> findItem(const runtime::RunReport &run, uint64_t number) {
+  Bytes bytes;
+  const Item item = Item(number & 3);
+  const size_t index = number >> 2;
+  if (item == Item::CpuSeconds) {
+    append(bytes, &run.cpuSeconds, sizeof run.cpuSeconds);
+    return bytes;
+  }
+  if (index >= run.result.copies.size())
+    return Status::failure(fmt::format("rank 0 asks for copy {} of a stage, of {} on this rank",
+                                       index, run.result.copies.size()));
+  const runtime::StageCopy &copy = run.result.copies[index];
+  if (item == Item::Digest) {
+    const uint64_t digest = digestWeights(copy);
+    append(bytes, &digest, sizeof digest);
+    return bytes;
+  }
+  bytes.reserve(copy.getParamBuffer().size() + copy.getGradBuffer().size());
+  append(bytes, copy.getParamBuffer().data(), copy.getParamBuffer().size());
+  append(bytes, copy.getGradBuffer().data(), copy.getGradBuffer().size());
+  return bytes;
+}
+
+static Result<Bytes> fetch(Processes &processes, uint32_t rank, uint64_t item, size_t size) {
+  Result<Bytes> bytes = processes.fetch(rank, item);
+  if (bytes.ok() && bytes->size() != size)
+    return Status::failure(fmt::format("rank {} has sent {} bytes of its results, expected {}",
+                                       rank, bytes->size(), size));
+  return bytes;
+}
+
+static Result<uint64_t> fetchNumber(Processes &processes, uint32_t rank, uint64_t item) {
+  uint64_t number = 0;
+  Result<Bytes> bytes = fetch(processes, rank, item, sizeof number);
+  if (!bytes.ok())
+    return bytes.getStatus();
+  std::memcpy(&number, bytes->data(), sizeof number);
+  return number;
+}
+
+static Result<runtime::StageCopy> fetchCopy(const runtime::Model &model, bool training,
+                                            Processes &processes, uint32_t rank, uint32_t stage,
+                                            size_t index) {
+  Result<runtime::StageCopy> copy = runtime::StageCopy::create(model, rank, stage, training);
+  if (!copy.ok())
+    return copy;
+  runtime::AlignedBuffer &params = copy->getParamBuffer(), &grads = copy->getGradBuffer();
+  Result<Bytes> bytes =
+      fetch(processes, rank, makeItem(Item::Copy, index), params.size() + grads.size());
+  if (!bytes.ok())
+    return bytes.getStatus();
+  std::copy_n(bytes->data(), params.size(), static_cast<uint8_t *>(params.data()));
+  std::copy_n(bytes->data() + params.size(), grads.size(), static_cast<uint8_t *>(grads.data()));
+  return copy;
+}
+
+/// One after the other, so that rank 0 never holds more than one twice.
+static Status fetchAll(const Options &options, const program::SharedInfo &shared,
+                       const runtime::Model &model, Processes &processes, runtime::RunReport &run,
+                       std::vector<uint64_t> &digests) {
+  size_t index = 0;
+  uint32_t last = 0;
+  for (const auto &[rank, stage] : runtime::listCopies(shared)) {
+    index = rank == last ? index : 0;
+    last = rank;
+    const size_t number = index++;
+    if (rank == 0) {
+      digests.push_back(digestWeights(run.result.copies[number]));
+    } else if (options.check) {
+      Result<runtime::StageCopy> copy =
+          fetchCopy(model, shared.training, processes, rank, stage, number);
+      if (!copy.ok())
+        return copy.getStatus();
+      digests.push_back(digestWeights(*copy));
+      run.result.copies.push_back(std::move(*copy));
+    } else if (options.json) {
+      Result<uint64_t> digest = fetchNumber(processes, rank, makeItem(Item::Digest, number));
+      if (!digest.ok())
+        return digest.getStatus();
+      digests.push_back(*digest);
+    }
+  }
+  return Status::success();
+}
+
+static Status fetchSeconds(Processes &processes, runtime::RunReport &run) {
+  for (uint32_t rank = 1; rank != processes.getPlace().worldSize; ++rank) {
+    Result<uint64_t> bits = fetchNumber(processes, rank, makeItem(Item::CpuSeconds, 0));
+    if (!bits.ok())
+      return bits.getStatus();
+    double seconds = 0;
+    std::memcpy(&seconds, &*bits, sizeof seconds);
+    run.cpuSeconds += seconds;
+  }
+  return Status::success();
+}
+
+Status collectResults(const Options &options, const program::SharedInfo &shared,
+                      const runtime::Model &model, Processes &processes, runtime::RunReport &run,
+                      std::vector<uint64_t> &digests) {
+  if (!processes.collects())
+    return processes.answer([&](uint64_t item) { return findItem(run, item); });
+  Status status = fetchSeconds(processes, run);
+  if (status.ok())
+    status = fetchAll(options, shared, model, processes, run, digests);
+  if (status.ok())
+    processes.finish();
+  return status;
+}
+
+} // namespace dualpipe::launcher
