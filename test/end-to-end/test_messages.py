@@ -12,6 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs",
            "runtime/device/cuda", "runtime/executor/Emitted*.cpp", "runtime/kernels", "runtime/memory", "runtime/pictures",
+           "runtime/processes",
            "runtime/profile", "runtime/sim", "runtime/transport", "runtime/transport/gpu",
            "runtime/transport/nccl"]
 # How messages are made: each of these is followed by its arguments in brackets.

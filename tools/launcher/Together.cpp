@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 namespace dualpipe::launcher {
 
@@ -69,9 +70,10 @@ static std::string listOptions(const Options &options) {
   std::string text = fmt::format("--model={}", options.model);
   for (const std::string &setting : options.settings)
     text += " --set " + setting;
-  return text + fmt::format(" --steps={} --seed={} --optimizer={} --lr={}{}", options.steps,
+  return text + fmt::format(" --steps={} --seed={} --optimizer={} --lr={}{}{}", options.steps,
                             options.seed, options.optimizer, options.learningRate,
-                            options.foldChannels ? " --fold-channels" : "");
+                            options.foldChannels ? " --fold-channels" : "",
+                            options.graph.empty() ? "" : " --graph=" + options.graph);
 }
 
 /// Where ranks sum gradients in different orders, they would add those of different stages.
@@ -183,6 +185,21 @@ static Result<std::vector<UniqueId>> shareIds(const Options &options,
   return ids;
 }
 
+/// Steps are captured in all processes or in none: what was wrong in the first where something was.
+static Result<std::string> agreeOnGraphs(Processes &processes, const std::string &failure) {
+  Result<std::vector<Bytes>> all = processes.gather(Bytes(failure.begin(), failure.end()));
+  if (!all.ok())
+    return all.getStatus();
+  Bytes first;
+  for (const Bytes &its : *all)
+    if (first.empty())
+      first = its;
+  Result<Bytes> agreed = processes.share(first);
+  if (!agreed.ok())
+    return agreed.getStatus();
+  return std::string(agreed->begin(), agreed->end());
+}
+
 static Status checkGpu(const DriverApi &driver, const runtime::ProcessPlace &place) {
   Result<std::vector<Gpu>> gpus = listGpus(driver);
   if (!gpus.ok())
@@ -212,6 +229,9 @@ static Result<SelectedBackend> selectGpu(const Options &options, const program::
   CudaBackendOptions backendOptions = makeCudaOptions(options);
   backendOptions.gpu = int(processes.getPlace().localRank);
   backendOptions.part = ProcessPart{std::move(*ids)};
+  backendOptions.graph.agree = [&processes](const std::string &failure) {
+    return agreeOnGraphs(processes, failure);
+  };
   Result<std::unique_ptr<CudaBackend>> backend =
       CudaBackend::create(*selected.apis, shared, backendOptions);
   if (!backend.ok())

@@ -1,0 +1,312 @@
+//===- ProcessesTest.cpp - what processes of a run tell each other -----------------===//
+//
+// Threads stand for processes: nothing but the connections is shared.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dualpipe/Runtime/Processes.h"
+
+#include "test/unit/runtime/TestPrograms.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <condition_variable>
+#include <mutex>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace dualpipe;
+using namespace dualpipe::runtime;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+/// A port that nobody listens at.
+uint16_t findPort() {
+  const int number = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(number, reinterpret_cast<sockaddr *>(&address), size), 0);
+  EXPECT_EQ(getsockname(number, reinterpret_cast<sockaddr *>(&address), &size), 0);
+  close(number);
+  return ntohs(address.sin_port);
+}
+
+using Body = std::function<void(Processes &)>;
+
+/// Runs `body` in so many "processes".
+void together(uint32_t count, const Body &body, double timeoutSeconds = 30) {
+  const uint16_t port = findPort();
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank != count; ++rank)
+    threads.emplace_back([=] {
+      Result<std::unique_ptr<Processes>> processes =
+          Processes::meet({rank, count, 0, "localhost", port}, {timeoutSeconds, 0.2});
+      ASSERT_TRUE(processes.ok()) << processes.message();
+      EXPECT_EQ((*processes)->collects(), rank == 0);
+      EXPECT_EQ((*processes)->getPlace().rank, rank);
+      body(**processes);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+/// Waits until rank 0 lets go.
+void waitForTheEnd(Processes &processes) {
+  if (processes.collects())
+    return processes.finish();
+  const Status status = processes.answer([](uint64_t) { return Result<Bytes>(Bytes()); });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(ProcessesTest, SharingAndGathering) {
+  together(3, [](Processes &processes) {
+    const uint32_t rank = processes.getPlace().rank;
+    for (int round = 0; round != 3; ++round) {
+      Result<std::vector<Bytes>> all = processes.gather({uint8_t(rank), uint8_t(round)});
+      ASSERT_TRUE(all.ok()) << all.message();
+      if (rank == 0)
+        EXPECT_THAT(*all, ElementsAre(Bytes{0, uint8_t(round)}, Bytes{1, uint8_t(round)},
+                                      Bytes{2, uint8_t(round)}));
+      else
+        EXPECT_TRUE(all->empty());
+      Result<Bytes> shared = processes.share(rank == 0 ? Bytes(300000, 7) : Bytes{1});
+      ASSERT_TRUE(shared.ok()) << shared.message();
+      EXPECT_EQ(*shared, Bytes(300000, 7));
+    }
+    waitForTheEnd(processes);
+  });
+}
+
+TEST(ProcessesTest, RankZeroFetches) {
+  together(3, [](Processes &processes) {
+    if (!processes.collects()) {
+      const uint8_t rank = uint8_t(processes.getPlace().rank);
+      EXPECT_TRUE(
+          processes.answer([=](uint64_t item) { return Result<Bytes>(Bytes(item, rank)); }).ok());
+      return;
+    }
+    for (const uint32_t rank : {2u, 1u, 2u}) {
+      Result<Bytes> bytes = processes.fetch(rank, 5000000 * rank);
+      ASSERT_TRUE(bytes.ok()) << bytes.message();
+      EXPECT_EQ(*bytes, Bytes(5000000 * rank, uint8_t(rank)));
+    }
+    processes.finish();
+  });
+}
+
+TEST(ProcessesTest, AFailureIsThatOfAll) {
+  for (const uint32_t culprit : {0u, 2u})
+    together(4, [=](Processes &processes) {
+      Status own = Status::success();
+      if (processes.getPlace().rank == culprit)
+        own = Status::failure("out of luck");
+      else
+        own = processes.collects() ? processes.gather({}).getStatus()
+                                   : processes.share({}).getStatus();
+      EXPECT_EQ(processes.agreeOnFailure(own).message(),
+                fmt::format("rank {} failed: out of luck", culprit));
+      EXPECT_EQ(processes.gather({}).ok(), !processes.collects()); // nothing goes on
+    });
+}
+
+/// Its number is not said twice.
+TEST(ProcessesTest, AFailureThatNamesItsRank) {
+  together(2, [](Processes &processes) {
+    const Status own = processes.collects()
+                           ? processes.gather({}).getStatus()
+                           : Status::failure("rank 1: stream 3 has failed");
+    EXPECT_EQ(processes.agreeOnFailure(own).message(), "rank 1: stream 3 has failed");
+  });
+}
+
+TEST(ProcessesTest, WhoGoesAwayIsMissed) {
+  for (const uint32_t victim : {0u, 1u})
+    together(3, [=](Processes &processes) {
+      if (processes.getPlace().rank == victim)
+        return; // leaves
+      const Status own = processes.collects() ? processes.gather({}).getStatus()
+                                              : processes.share({}).getStatus();
+      ASSERT_FALSE(own.ok());
+      EXPECT_EQ(own.message(),
+                fmt::format("rank {} went away: its process was killed or has crashed, or its "
+                            "machine cannot be reached; its own output may say more",
+                            victim));
+    });
+}
+
+TEST(ProcessesTest, WhoDoesNotCome) {
+  together(
+      2,
+      [](Processes &processes) {
+        if (!processes.collects()) { // stands still until it hears of it
+          EXPECT_THAT(processes.share({}).message(), HasSubstr("rank 1 has not come to"));
+          return;
+        }
+        EXPECT_EQ(processes.gather({}).message(),
+                  "rank 1 has not come to where ranks compare after 0.3 s; is its process stopped?");
+      },
+      0.3);
+}
+
+TEST(ProcessesTest, AnotherPointOfTheRun) {
+  together(2, [](Processes &processes) {
+    if (!processes.collects()) {
+      EXPECT_TRUE(processes.gather({}).ok());
+      EXPECT_FALSE(processes.share({}).ok());
+      return;
+    }
+    const Status status = processes.fetch(1, 0).getStatus();
+    EXPECT_EQ(status.message(), "rank 1 is at another point of the run than rank 0: do both run "
+                                "the same launcher?");
+    processes.fail(status);
+  });
+}
+
+TEST(ProcessesTest, AfterTheEnd) {
+  together(2, [](Processes &processes) {
+    waitForTheEnd(processes);
+    if (processes.collects())
+      EXPECT_EQ(processes.gather({}).message(), "rank 1 has left");
+  });
+}
+
+TEST(ProcessesTest, AnAnswerThatCannotBeFound) {
+  together(2, [](Processes &processes) {
+    if (processes.collects()) {
+      EXPECT_EQ(processes.fetch(1, 3).message(), "rank 1 failed: there is no 3");
+      return;
+    }
+    const Status status =
+        processes.answer([](uint64_t) { return Result<Bytes>(Status::failure("there is no 3")); });
+    EXPECT_EQ(processes.agreeOnFailure(status).message(), "rank 1 failed: there is no 3");
+  });
+}
+
+/// What a session would hear.
+struct Ear : Peers::Listener {
+  void onPeerStep(uint32_t step, std::span<const MicrobatchLoss> losses) override {
+    const std::lock_guard lock(mutex);
+    heard += fmt::format("step {}:", step);
+    for (const auto &[microbatch, loss] : losses)
+      heard += fmt::format(" {}={}", microbatch, loss);
+    heard += ";";
+    changed.notify_all();
+  }
+  void onPeerFailure(Status status) override {
+    const std::lock_guard lock(mutex);
+    failure = status.message();
+    changed.notify_all();
+  }
+  bool waitFor(const std::function<bool()> &isDone, double seconds = 20) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::duration<double>(seconds), isDone);
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string heard, failure;
+};
+
+TEST(ProcessesTest, StepsGoToRankZero) {
+  together(2, [](Processes &processes) {
+    Ear ear;
+    processes.listen(&ear);
+    if (processes.collects()) {
+      processes.finishStep(0, {}); // its own are counted by who calls
+      EXPECT_TRUE(ear.waitFor([&] { return ear.heard == "step 0: 3=1.5 1=-2;step 1:;"; }));
+    } else {
+      processes.finishStep(0, std::vector<MicrobatchLoss>{{3, 1.5}, {1, -2}});
+      processes.finishStep(1, {});
+    }
+    processes.listen(nullptr);
+    waitForTheEnd(processes);
+    EXPECT_EQ(ear.failure, "");
+  });
+}
+
+/// Only where all stand still is it a hang.
+TEST(ProcessesTest, AllStandStill) {
+  together(2, [](Processes &processes) {
+    Ear ear;
+    processes.listen(&ear);
+    const auto rank = processes.getPlace().rank;
+    const std::string own = fmt::format("rank {} waits", rank);
+    const auto look = [&](const std::optional<std::string> &holdUp) {
+      for (int i = 0; i != 3; ++i)
+        processes.standStill(holdUp);
+    };
+    look(rank == 0 ? std::optional(own) : std::nullopt);
+    EXPECT_TRUE(processes.gather({}).ok()); // nobody has failed
+    EXPECT_TRUE(processes.share({}).ok());
+    do
+      look(own); // until the word of the other one has come
+    while (!ear.waitFor([&] { return !ear.failure.empty(); }, 0.05));
+    EXPECT_EQ(ear.failure, "no progress for 30 s; what each rank waits for:\n  rank 0 waits\n  "
+                           "rank 1 waits");
+    processes.listen(nullptr);
+  });
+}
+
+/// Whoever listens too late is told at once.
+TEST(ProcessesTest, AFailureOfBefore) {
+  together(2, [](Processes &processes) {
+    if (!processes.collects()) {
+      processes.fail(Status::failure("no luck"));
+      EXPECT_FALSE(processes.share({}).ok());
+      return;
+    }
+    EXPECT_FALSE(processes.gather({}).ok());
+    Ear ear;
+    processes.listen(&ear);
+    EXPECT_EQ(ear.failure, "rank 1 failed: no luck");
+    processes.listen(nullptr);
+  });
+}
+
+TEST(ProcessesTest, NoThread) {
+  const auto run = [] {
+    const rlimit limit{1, 1}; // no room for the stack of a thread
+    setrlimit(RLIMIT_AS, &limit);
+    const auto processes = Processes::meet({0, 1, 0, "localhost", 0}, {});
+    std::fprintf(stderr, "%s\n", processes.ok() ? "met" : processes.message().c_str());
+    std::_Exit(processes.ok() ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(1),
+              "cannot start the thread that listens to other processes");
+}
+
+TEST(ProcessesTest, WhatAllRanksShare) {
+  const program::Program program = test::buildPipelines({.numRanks = 2});
+  const uint64_t digest = digestShared(program.shared);
+  program::SharedInfo other = program.shared;
+  other.locations.clear();
+  other.phaseNames = {"another"};
+  other.files = {"elsewhere"};
+  EXPECT_EQ(digestShared(other), digest);
+  other.channels[0].digest ^= 1;
+  EXPECT_NE(digestShared(other), digest);
+  other = program.shared;
+  other.pipelines[0].placement[0] ^= 1;
+  EXPECT_NE(digestShared(other), digest);
+
+  program::RankProgram rank;
+  rank.reductions = {{0, 1}, {0, 2}, {1, 3}};
+  for (const uint32_t index : {0u, 1u, 2u})
+    rank.commands.push_back({program::CommandOp::Reduce, 0, index, 0});
+  const auto first = digestReductions(rank);
+  EXPECT_EQ(first.size(), 2u);
+  std::swap(rank.commands[0], rank.commands[1]);
+  const auto second = digestReductions(rank);
+  EXPECT_NE(second.at(0), first.at(0));
+  EXPECT_EQ(second.at(1), first.at(1));
+}
+
+} // namespace
