@@ -21,8 +21,10 @@ static std::string describeModels() {
   for (const dp_model_api *model : runtime::getBuiltinModels())
     text += fmt::format("  {:<8} {}\n", model->name, model->settings);
   text += "  or the path of a plug-in, a shared object that exports dp_get_model (stage.h)\n\n"
-          "A process per rank: where RANK and WORLD_SIZE are set, this one runs rank RANK of the program\n"
-          "on GPU LOCAL_RANK, and meets the others at MASTER_ADDR, port MASTER_PORT (or DUALPIPE_PORT).\n\n"
+          "A process per rank: where RANK and WORLD_SIZE are set, this one runs rank RANK of the "
+          "program\n"
+          "on GPU LOCAL_RANK, and meets the others at MASTER_ADDR, port MASTER_PORT (or "
+          "DUALPIPE_PORT).\n\n"
           "Examples:\n"
           "  launcher dualpipe.dpx --check\n"
           "  launcher dualpipe.dpx --set hidden=64 --set dtype=f64 --steps=10 --lr=0.1 --check\n"

@@ -248,8 +248,8 @@ void Bridge::deliver(Clique &clique, const Frame &frame, std::vector<unsigned ch
   if (frame.kind == Frame::Post && clique.isHere(frame.from))
     clique.posted.insert({frame.from, frame.to, frame.number, frame.captured != 0});
   else if (frame.kind == Frame::Data && clique.isHere(frame.to))
-    clique.inFlight[{frame.from, frame.to}][frame.number] = {
-        frame.captured != 0, std::move(data), Clock()};
+    clique.inFlight[{frame.from, frame.to}][frame.number] = {frame.captured != 0, std::move(data),
+                                                             Clock()};
   else if (frame.kind == Frame::Contribute)
     clique.collectives[frame.number].inputs[frame.from] = std::move(data);
 }

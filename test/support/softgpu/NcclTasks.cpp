@@ -194,8 +194,8 @@ void SoftGpu::State::advance(NcclTask &task, Part &part) {
       bridge->send(clique, makeFrame(Frame::Data, task.comm->rank, part.peer, part),
                    std::move(data));
     } else {
-      clique.inFlight[{task.comm->rank, part.peer}][part.number] = {
-          part.captured, std::move(data), task.clock};
+      clique.inFlight[{task.comm->rank, part.peer}][part.number] = {part.captured, std::move(data),
+                                                                    task.clock};
     }
     return;
   }

@@ -23,7 +23,6 @@
 
 using namespace dualpipe;
 using namespace dualpipe::runtime;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
@@ -73,11 +72,10 @@ TEST(ProcessesTest, SharingAndGathering) {
     for (int round = 0; round != 3; ++round) {
       Result<std::vector<Bytes>> all = processes.gather({uint8_t(rank), uint8_t(round)});
       ASSERT_TRUE(all.ok()) << all.message();
-      if (rank == 0)
-        EXPECT_THAT(*all, ElementsAre(Bytes{0, uint8_t(round)}, Bytes{1, uint8_t(round)},
-                                      Bytes{2, uint8_t(round)}));
-      else
-        EXPECT_TRUE(all->empty());
+      std::vector<Bytes> expected;
+      for (uint8_t i = 0; i != 3 && rank == 0; ++i)
+        expected.push_back({i, uint8_t(round)});
+      EXPECT_EQ(*all, expected);
       Result<Bytes> shared = processes.share(rank == 0 ? Bytes(300000, 7) : Bytes{1});
       ASSERT_TRUE(shared.ok()) << shared.message();
       EXPECT_EQ(*shared, Bytes(300000, 7));
@@ -121,9 +119,8 @@ TEST(ProcessesTest, AFailureIsThatOfAll) {
 /// Its number is not said twice.
 TEST(ProcessesTest, AFailureThatNamesItsRank) {
   together(2, [](Processes &processes) {
-    const Status own = processes.collects()
-                           ? processes.gather({}).getStatus()
-                           : Status::failure("rank 1: stream 3 has failed");
+    const Status own = processes.collects() ? processes.gather({}).getStatus()
+                                            : Status::failure("rank 1: stream 3 has failed");
     EXPECT_EQ(processes.agreeOnFailure(own).message(), "rank 1: stream 3 has failed");
   });
 }
@@ -133,8 +130,8 @@ TEST(ProcessesTest, WhoGoesAwayIsMissed) {
     together(3, [=](Processes &processes) {
       if (processes.getPlace().rank == victim)
         return; // leaves
-      const Status own = processes.collects() ? processes.gather({}).getStatus()
-                                              : processes.share({}).getStatus();
+      const Status own =
+          processes.collects() ? processes.gather({}).getStatus() : processes.share({}).getStatus();
       ASSERT_FALSE(own.ok());
       EXPECT_EQ(own.message(),
                 fmt::format("rank {} went away: its process was killed or has crashed, or its "
@@ -151,8 +148,9 @@ TEST(ProcessesTest, WhoDoesNotCome) {
           EXPECT_THAT(processes.share({}).message(), HasSubstr("rank 1 has not come to"));
           return;
         }
-        EXPECT_EQ(processes.gather({}).message(),
-                  "rank 1 has not come to where ranks compare after 0.3 s; is its process stopped?");
+        EXPECT_EQ(
+            processes.gather({}).message(),
+            "rank 1 has not come to where ranks compare after 0.3 s; is its process stopped?");
       },
       0.3);
 }
@@ -174,8 +172,9 @@ TEST(ProcessesTest, AnotherPointOfTheRun) {
 TEST(ProcessesTest, AfterTheEnd) {
   together(2, [](Processes &processes) {
     waitForTheEnd(processes);
-    if (processes.collects())
+    if (processes.collects()) {
       EXPECT_EQ(processes.gather({}).message(), "rank 1 has left");
+    }
   });
 }
 
@@ -271,7 +270,12 @@ TEST(ProcessesTest, AFailureOfBefore) {
   });
 }
 
+/// In a process of its own, which has no stacks of threads left that have ended.
 TEST(ProcessesTest, NoThread) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs the memory that is taken away here";
+#endif
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto run = [] {
     const rlimit limit{1, 1}; // no room for the stack of a thread
     setrlimit(RLIMIT_AS, &limit);
