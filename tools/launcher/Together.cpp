@@ -259,6 +259,9 @@ Result<std::vector<RankReport>> gatherReports(Processes &processes,
   Result<std::vector<Bytes>> all = processes.gather(toBytes(bytes));
   if (!all.ok())
     return all.getStatus();
+  // Nobody runs a step before rank 0 listens for its end.
+  if (Result<Bytes> begins = processes.share({}); !begins.ok())
+    return begins.getStatus();
   std::vector<RankReport> reports;
   for (const Bytes &its : *all) {
     ordered_json list = fromBytes(its);

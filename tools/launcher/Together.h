@@ -27,7 +27,7 @@ Result<program::Program> readTogether(const Options &options, runtime::Processes
 Result<SelectedBackend> selectTogether(const Options &options, const program::SharedInfo &shared,
                                        runtime::Processes &processes);
 
-/// Rank 0 gets the reports of all ranks, the others nothing.
+/// Rank 0 gets the reports of all ranks, the others nothing. Returns once all sessions stand.
 Result<std::vector<RankReport>> gatherReports(runtime::Processes &processes,
                                               const std::vector<RankReport> &own);
 
