@@ -195,6 +195,13 @@ def test_graphs_are_for_all_or_none(tools, tmp_path):
         "graphs are required (--graph=require), and a step cannot be captured: ")
 
 
+def test_each_process_sees_one_gpu(tools, tmp_path):
+    """As Slurm gives them with --gpus-per-task=1."""
+    program = tools.compile("1f1b", 4, 8)
+    own = {rank: {"env": {"CUDA_VISIBLE_DEVICES": rank, "LOCAL_RANK": 0}} for rank in range(4)}
+    assert "check passed" in Run(tmp_path, 4, program, *SMALL, "--check", by_rank=own).passes()
+
+
 def test_one_process_of_one(tools):
     program = tools.compile("1f1b", 2, 4)
     done = tools.launch(program, *SMALL, "--check", "--backend=cpu", env={"RANK": "0", "WORLD_SIZE": "1"})
