@@ -56,6 +56,11 @@ std::optional<Message> Connection::receive(double patience) {
   return {};
 }
 
+bool Connection::isAtEnd() const {
+  char byte = 0;
+  return recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void Connection::stopSending() {
   const std::lock_guard lock(sending);
   (void)shutdown(socket.get(), SHUT_WR); // it may have ended already

@@ -42,6 +42,8 @@ public:
   bool send(MessageKind kind, const void *data, size_t size, double patience);
   /// Nothing where the other end has gone, or says what no process of a run says.
   std::optional<Message> receive(double patience);
+  /// Whether the other end has gone and all that it said has been received.
+  bool isAtEnd() const;
   /// What was sent arrives; nothing more is sent.
   void stopSending();
 

@@ -30,6 +30,7 @@ struct Processes::State {
   bool handle(Connection &from, Message message);
   void handleStep(const Message &message);
   void handleEnd(Connection &from);
+  void handleFailure(std::string text, bool tellsListener);
   void setVerdict(std::string text, bool tellsListener);
   Result<Bytes> take(Connection &from, MessageKind kind, const char *what);
   Result<Message> takeAny(Connection &from, const char *what);
@@ -102,7 +103,7 @@ static std::string nameRank(uint32_t rank, const std::string &text) {
 bool Processes::State::handle(Connection &from, Message message) {
   switch (message.kind) {
   case MessageKind::Failure:
-    setVerdict(nameRank(from.getRank(), toText(message.bytes)), true);
+    handleFailure(nameRank(from.getRank(), toText(message.bytes)), true);
     return isHub();
   case MessageKind::Verdict:
     setVerdict(toText(message.bytes), true);
@@ -160,6 +161,14 @@ void Processes::State::handleEnd(Connection &from) {
                            from.getRank()),
                true);
   changed.notify_all();
+}
+
+/// A process that has died makes others fail, since they have lost it: then it is the one to name.
+void Processes::State::handleFailure(std::string text, bool tellsListener) {
+  for (const std::unique_ptr<Connection> &connection : connections)
+    if (connection->isAtEnd())
+      handleEnd(*connection);
+  setVerdict(std::move(text), tellsListener);
 }
 
 /// The first one counts, and rank 0 tells it to all.
@@ -374,7 +383,7 @@ void Processes::fail(const Status &status) {
       return;
   }
   if (state->isHub())
-    state->setVerdict(nameRank(0, status.message()), false);
+    state->handleFailure(nameRank(0, status.message()), false);
   else
     state->sendAll(MessageKind::Failure, toBytes(status.message()), kGraceSeconds);
 }

@@ -14,6 +14,7 @@
 
 #include <arpa/inet.h>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -162,6 +163,44 @@ TEST(ProcessesTest, WhoGoesAwayIsMissed) {
                             "machine cannot be reached; its own output may say more",
                             victim));
     });
+}
+
+/// Holds up the thread that receives, until it may go on.
+struct Busy : Peers::Listener {
+  void onPeerStep(uint32_t, std::span<const MicrobatchLoss>) override {
+    isBusy.set_value();
+    goesOn.get_future().wait();
+  }
+  void onPeerFailure(Status) override {}
+  std::promise<void> isBusy, goesOn;
+};
+
+/// NCCL tells those who have lost a process, maybe sooner than its connection ends.
+TEST(ProcessesTest, WhoIsKilledComesBeforeThoseWhoMissHim) {
+  std::promise<void> hasGone;
+  std::shared_future<void> gone = hasGone.get_future();
+  together(3, [&](Processes &processes) {
+    const uint32_t rank = processes.getPlace().rank;
+    Busy busy;
+    processes.listen(&busy);
+    ASSERT_TRUE(processes.share({}).ok());
+    if (rank == 2) {
+      processes.finishStep(0, {});
+      return processes.leave();
+    }
+    if (rank == 0) {
+      busy.isBusy.get_future().wait();
+      hasGone.set_value();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100)); // both are on their way
+      busy.goesOn.set_value();
+    } else {
+      gone.wait();
+    }
+    const Status own =
+        rank == 1 ? Status::failure("ncclRemoteError") : processes.gather({}).getStatus();
+    EXPECT_THAT(processes.agreeOnFailure(own).message(), HasSubstr("rank 2 went away"));
+    processes.listen(nullptr);
+  });
 }
 
 TEST(ProcessesTest, WhoDoesNotCome) {

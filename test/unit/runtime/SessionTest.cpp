@@ -73,6 +73,13 @@ protected:
 
 TEST_F(SessionTest, OneRank) { runAndCheck(buildPipelines({.numRanks = 1}), makeOptions()); }
 
+TEST_F(SessionTest, OneRankThatIsNotThere) {
+  SessionOptions options = makeOptions();
+  options.onlyRank = 3;
+  EXPECT_EQ(makeSession(buildPipelines({.numRanks = 2}), options).message(),
+            "the program file holds 2 of 2 ranks, expected rank 3; compile it without --only-rank");
+}
+
 TEST_F(SessionTest, PipelineOfFourRanksOverSeveralSteps) {
   runAndCheck(buildPipelines({.numRanks = 4, .numMicrobatches = 8}), makeOptions(5));
 }
