@@ -46,8 +46,8 @@ public:
   /// Whether this is rank 0, which collects what the others have to show.
   bool collects() const override;
 
-  // From one thread at a time, by all processes in the same order. Each fails with the failure of the
-  // run.
+  // From one thread at a time, by all processes in the same order. Each fails with the failure of
+  // the run.
 
   /// Gives all what rank 0 has; what others bring is not looked at.
   Result<Bytes> share(const Bytes &bytes);
