@@ -81,15 +81,14 @@ std::string describeRun(const RunDescription &run, const Options &options) {
   std::string settings;
   for (const std::string &setting : options.settings)
     settings += " " + setting;
-  return fmt::format("{}: {} ranks, {} stages, {} micro-batches, {}\n"
-                     "  model {}{} on {}, {} commands a step{}\n{}",
-                     shared.schedule, shared.numRanks, shared.numStages, shared.numMicrobatches,
-                     shared.training
-                         ? fmt::format("{} with lr {}", options.optimizer, options.learningRate)
-                         : "forward only",
-                     run.model, settings, run.device, countCommands(run),
-                     options.step.empty() ? "" : fmt::format(", issued by {}", options.step),
-                     describeRanks(run));
+  return fmt::format(
+      "{}: {} ranks, {} stages, {} micro-batches, {}\n"
+      "  model {}{} on {}, {} commands a step{}\n{}",
+      shared.schedule, shared.numRanks, shared.numStages, shared.numMicrobatches,
+      shared.training ? fmt::format("{} with lr {}", options.optimizer, options.learningRate)
+                      : "forward only",
+      run.model, settings, run.device, countCommands(run),
+      options.step.empty() ? "" : fmt::format(", issued by {}", options.step), describeRanks(run));
 }
 
 std::string describeStep(const runtime::StepReport &step) {
