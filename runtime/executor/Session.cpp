@@ -1,19 +1,13 @@
 //===- Session.cpp - a program on the ranks of one process ------------------===//
 
 #include "dualpipe/Runtime/Session.h"
-#include "Allocation.h"
-#include "Executor.h"
+#include "SessionState.h"
 #include "Watchdog.h"
-
-#include "dualpipe/Runtime/MeasureModel.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <ctime>
-#include <mutex>
 #include <numeric>
 #include <system_error>
 #include <thread>
@@ -33,242 +27,6 @@ static double getProcessSeconds() {
 
 static double getSeconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
-}
-
-/// Everything that the threads of a run use. They share its ownership.
-struct Session::State : FailureSink, Peers::Listener {
-  State(std::shared_ptr<const program::Program> givenProgram,
-        std::shared_ptr<const Model> givenModel, std::shared_ptr<const Optimizer> givenOptimizer,
-        SessionOptions givenOptions)
-      : program(std::move(givenProgram)), model(std::move(givenModel)),
-        optimizer(std::move(givenOptimizer)), options(std::move(givenOptions)),
-        backend(options.backend ? options.backend
-                                : std::make_shared<CpuBackend>(program->shared, options.device)) {}
-
-  struct Rank {
-    const program::RankProgram *program;
-    std::unique_ptr<RankRecorder> recorder; ///< null where nothing is recorded
-    Backend::Ends ends;
-    /// In memory of the device, where that is not the host's; else those of the result are used.
-    std::vector<StageCopy> copies;
-    std::unique_ptr<Executor> executor;
-  };
-
-  Status prepare();
-  Status selectRanks();
-  Status makeRoom();
-  Status connect(const program::RankProgram &rankProgram);
-  Status prepareRank(Rank &rank);
-  static bool hasOwnMemory(const Rank &rank);
-  Status placeCopies(Rank &rank, std::span<const StageCopy> results);
-  Status fetchCopies();
-  std::span<StageCopy> findCopies(uint32_t rank);
-  Status checkMemory();
-  void fail(Status status) override;
-  void stop(Status status);
-  void onPeerStep(uint32_t step, std::span<const MicrobatchLoss> losses) override;
-  void onPeerFailure(Status status) override { stop(std::move(status)); }
-  void runRank(uint32_t rank);
-  bool runStep(uint32_t rank, uint32_t step);
-  bool isRecorded(uint32_t step) const {
-    return step >= options.training.numSteps - recordings.size();
-  }
-  bool waitForStep(uint32_t step);
-  void finishStep(const Rank &rank, uint32_t step);
-  void countStep(uint32_t step, std::span<const MicrobatchLoss> losses = {});
-  void finishThread();
-  bool isDone() const;
-  bool hasFailed();
-  bool waitForThreads();
-  void reportSteps(std::unique_lock<std::mutex> &lock);
-  void checkProgress(Watchdog &watchdog);
-  StepReport makeStepReport(uint32_t step) const;
-  std::vector<DevicePosition> getPositions() const;
-
-  const std::shared_ptr<const program::Program> program;
-  const std::shared_ptr<const Model> model;
-  const std::shared_ptr<const Optimizer> optimizer;
-  const SessionOptions options;
-  const std::shared_ptr<Backend> backend;
-  TrainingResult result;
-  std::vector<StepRecording> recordings;
-  std::vector<const program::RankProgram *> own; ///< what this process runs
-  std::vector<Rank> ranks;                       ///< of them
-  uint32_t numCounted = 0;                       ///< ranks whose steps are counted
-  std::vector<RankMemory> memory;                ///< by rank
-  Clock::time_point start;
-  bool hasRun = false;
-  bool isStuck = false;
-
-  std::mutex mutex; ///< guards what follows
-  std::condition_variable changed;
-  std::optional<Status> failure;
-  std::vector<uint32_t> finishedRanks; ///< by step
-  std::vector<Clock::time_point> stepEnds;
-  uint32_t numSteps = 0;    ///< steps that all counted ranks have finished
-  uint32_t numReported = 0; ///< of those, steps that `onStep` has seen
-  size_t numFinishedThreads = 0;
-};
-
-Status Session::State::selectRanks() {
-  for (const program::RankProgram &rank : program->ranks)
-    if (!options.onlyRank || rank.rank == *options.onlyRank)
-      own.push_back(&rank);
-  const uint32_t numRanks = program->shared.numRanks;
-  if (own.size() != (options.onlyRank ? 1 : numRanks))
-    return Status::failure(
-        fmt::format("the program file holds {} of {} ranks, expected {}; "
-                    "compile it without --only-rank",
-                    program->ranks.size(), numRanks,
-                    options.onlyRank ? fmt::format("rank {}", *options.onlyRank) : "all of them"));
-  numCounted = options.peers && options.peers->collects() ? numRanks : uint32_t(own.size());
-  return Status::success();
-}
-
-/// For what the run leaves behind.
-Status Session::State::makeRoom() {
-  const program::SharedInfo &shared = program->shared;
-  Result<std::vector<double>> losses =
-      createLosses(options.training.numSteps, shared.numMicrobatches);
-  if (!losses.ok())
-    return losses.getStatus();
-  result.losses = std::move(*losses);
-  const uint32_t numRecorded = std::min(options.numRecordedSteps, options.training.numSteps);
-  for (uint32_t i = 0; i != numRecorded; ++i)
-    recordings.push_back({options.training.numSteps - numRecorded + i,
-                          std::vector<std::vector<CommandSpan>>(own.size())});
-  finishedRanks.resize(options.training.numSteps, 0);
-  stepEnds.resize(options.training.numSteps);
-  Result<std::vector<StageCopy>> copies =
-      createCopies(*model, *optimizer, shared, options.training.seed, options.onlyRank);
-  if (!copies.ok())
-    return copies.getStatus();
-  result.copies = std::move(*copies);
-  result.numMicrobatches = shared.numMicrobatches;
-  return Status::success();
-}
-
-/// Ranks are connected before any of them waits for others, and before anybody may stop them.
-Status Session::State::prepare() {
-  if (Status status = selectRanks(); !status.ok())
-    return status;
-  if (options.emitted && options.numRecordedSteps != 0)
-    return Status::failure("times of commands cannot be taken of an emitted step; trace, profile "
-                           "and explain runs of the program file");
-  if (options.emitted)
-    if (Status status = options.emitted->checkProgram(*program); !status.ok())
-      return status;
-  if (Status status = model->checkProgram(program->shared); !status.ok())
-    return status;
-  if (Status status = makeRoom(); !status.ok())
-    return status;
-  ranks.reserve(own.size());
-  for (const program::RankProgram *rank : own)
-    if (Status status = connect(*rank); !status.ok())
-      return status;
-  if (options.peers)
-    options.peers->listen(this);
-  for (const Rank &rank : ranks)
-    if (Status status = rank.ends.transport->meet(); !status.ok())
-      return status;
-  for (Rank &rank : ranks)
-    if (Status status = prepareRank(rank); !status.ok())
-      return status;
-  return checkMemory();
-}
-
-Status Session::State::connect(const program::RankProgram &rankProgram) {
-  Rank &rank = ranks.emplace_back();
-  rank.program = &rankProgram;
-  if (options.numRecordedSteps != 0)
-    rank.recorder = std::make_unique<RankRecorder>(rankProgram.commands.size());
-  Result<Backend::Ends> ends = backend->connect(rankProgram, *model, *this, rank.recorder.get());
-  if (!ends.ok())
-    return ends.getStatus();
-  rank.ends = std::move(*ends);
-  if (rank.recorder && rank.ends.graph)
-    return Status::failure("times of commands cannot be taken in a captured step; record the run "
-                           "without graphs");
-  return Status::success();
-}
-
-Status Session::State::prepareRank(Rank &rank) {
-  const std::span<StageCopy> results = findCopies(rank.program->rank);
-  if (Status status = placeCopies(rank, results); !status.ok())
-    return status;
-  const std::span<StageCopy> copies = hasOwnMemory(rank) ? rank.copies : results;
-  Result<std::unique_ptr<Executor>> executor =
-      Executor::create({&program->shared, rank.program, model.get(), optimizer.get(),
-                        rank.ends.device.get(), rank.ends.transport.get(), this, copies,
-                        rank.ends.math.get(), rank.recorder.get(), rank.ends.graph.get(),
-                        options.emitted ? options.emitted->findRank(rank.program->rank) : nullptr});
-  if (!executor.ok())
-    return executor.getStatus();
-  rank.executor = std::move(*executor);
-  if (!hasOwnMemory(rank))
-    return Status::success();
-  Status status = rank.executor->initializeCopies(options.training.seed);
-  const std::lock_guard lock(mutex);
-  return failure ? *failure : status; // what the device has reported says more
-}
-
-bool Session::State::hasOwnMemory(const Rank &rank) {
-  return rank.ends.device->getPlace().device_type != kDLCPU;
-}
-
-/// The likes of the result's copies on a device; their weights come from there.
-Status Session::State::placeCopies(Rank &rank, std::span<const StageCopy> results) {
-  if (!hasOwnMemory(rank))
-    return Status::success();
-  rank.copies.reserve(results.size());
-  for (const StageCopy &copy : results) {
-    Result<StageCopy> placed =
-        StageCopy::create(*model, copy.getRank(), copy.getStage(), program->shared.training,
-                          optimizer->getStateFactor(), *rank.ends.device);
-    if (!placed.ok())
-      return placed.getStatus();
-    rank.copies.push_back(std::move(*placed));
-  }
-  return Status::success();
-}
-
-/// After the last step: what a device has goes to the result.
-Status Session::State::fetchCopies() {
-  for (size_t i = 0; i != ranks.size(); ++i) {
-    const std::span<StageCopy> results = findCopies(ranks[i].program->rank);
-    for (size_t k = 0; k != ranks[i].copies.size(); ++k)
-      if (Status status = ranks[i].copies[k].download(*ranks[i].ends.device, results[k]);
-          !status.ok())
-        return status;
-  }
-  return Status::success();
-}
-
-/// Copies are in the order of their ranks.
-std::span<StageCopy> Session::State::findCopies(uint32_t rank) {
-  const auto begin =
-      std::partition_point(result.copies.begin(), result.copies.end(),
-                           [&](const StageCopy &copy) { return copy.getRank() < rank; });
-  const auto end = std::partition_point(
-      begin, result.copies.end(), [&](const StageCopy &copy) { return copy.getRank() == rank; });
-  return {begin, end};
-}
-
-/// What is allocated by now is what the program and the sizes of the model say.
-Status Session::State::checkMemory() {
-  Result<std::vector<RankMemory>> predicted =
-      measureMemory(*program, measureModel(*model, *optimizer));
-  if (!predicted.ok())
-    return predicted.getStatus();
-  for (const Rank &rank : ranks) {
-    const size_t index = size_t(rank.program - program->ranks.data());
-    memory.push_back((*predicted)[index]);
-    if (Status status = checkAllocation(
-            measureAllocation(*rank.executor, findCopies(rank.program->rank)), memory.back());
-        !status.ok())
-      return status;
-  }
-  return Status::success();
 }
 
 void Session::State::fail(Status status) {
@@ -366,6 +124,18 @@ void Session::State::finishThread() {
     ++numFinishedThreads;
   }
   changed.notify_all();
+}
+
+/// After the last step: what a device has goes to the result.
+Status Session::State::fetchCopies() {
+  for (size_t i = 0; i != ranks.size(); ++i) {
+    const std::span<StageCopy> results = findCopies(ranks[i].program->rank);
+    for (size_t k = 0; k != ranks[i].copies.size(); ++k)
+      if (Status status = ranks[i].copies[k].download(*ranks[i].ends.device, results[k]);
+          !status.ok())
+        return status;
+  }
+  return Status::success();
 }
 
 StepReport Session::State::makeStepReport(uint32_t step) const {
