@@ -181,8 +181,8 @@ def fails(done, *texts):
 @pytest.mark.parametrize("gpus,fault,what,why", [
     (2, "cuEventRecord:5:700", r"record of event \d+", "cuEventRecord failed: CUDA_ERROR_ILLEGAL_ADDRESS"),
     (2, "cuStreamWaitEvent:5:999", r"wait of event \d+", "cuStreamWaitEvent failed: CUDA_ERROR_UNKNOWN"),
-    (2, "ncclSend:2:2", r"send of the activation for stage 1, micro-batch \d to rank 1",
-     r"ncclSend on the communicator from rank 0 to rank 1 \(activations\) failed: ncclSystemError"),
+    (2, "ncclSend:2:2", r"send of the \w+ for stage \d, micro-batch \d to rank \d",
+     r"ncclSend on the communicator from rank \d to rank \d \(\w+\) failed: ncclSystemError"),
     (2, "ncclRecv:1:2", r"recv of the \w+ for stage \d, micro-batch \d from rank \d",
      r"ncclRecv on the communicator from rank \d to rank \d \(\w+\) failed: ncclSystemError"),
     (1, "cuLaunchKernel:40:701", r"[\w ]+ of stage \d(, micro-batch \d)?", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
