@@ -20,9 +20,8 @@ fail() { echo "gpu-check.sh: $1" >&2; exit "${2:-1}"; }
 
 pack() { # FILE
   [ -x build/bin/dualpipe-opt ] || fail "--pack needs build/bin/dualpipe-opt; build it with scripts/build.sh"
-  local folder
   folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' RETURN
+  trap 'rm -rf "$folder"' EXIT
   mkdir "$folder/dualpipe"
   git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$folder/dualpipe"
   python3 scripts/gpu_check.py --compile build/bin/dualpipe-opt "$folder/dualpipe/gpu-check/programs"

@@ -63,7 +63,7 @@ class Checks:
     def launch(self, program, *arguments, before=(), one_gpu=True):
         env = dict(os.environ)
         if one_gpu:
-            env.setdefault("CUDA_VISIBLE_DEVICES", "0")
+            env["CUDA_VISIBLE_DEVICES"] = env.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         command = [*before, self.launcher, self.programs / f"{name_of(program)}.dpx", "--backend=cuda", *arguments]
         try:
             return subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=LIMIT)

@@ -106,9 +106,9 @@ struct CudaBackend::State {
   const CudaApis &apis;
   const program::SharedInfo &shared;
   const CudaBackendOptions options;
-  std::vector<LoadedGpu> gpus;                          ///< one, or by rank
-  std::vector<UniqueId> ids;                            ///< of NCCL's communicators
-  std::map<uint32_t, const NcclTransport *> transports; ///< by rank
+  std::vector<LoadedGpu> gpus; ///< one, or by rank
+  std::vector<UniqueId> ids;   ///< of NCCL's communicators
+  std::map<uint32_t, std::shared_ptr<const CommunicatorUse>> communicatorUse; ///< by rank
   std::string name;
   std::string note;
   GpuHub hub;
@@ -238,13 +238,13 @@ CudaBackend::State::connect(const program::RankProgram &rank, const Model &model
       NcclTransport::create(*apis.nccl, shared, rank, model, device, ids, sum, options.nccl);
   if (!made.ok())
     return made.getStatus();
-  transports[rank.rank] = made->get();
+  communicatorUse[rank.rank] = (*made)->getUse();
   return std::unique_ptr<Transport>(std::move(*made));
 }
 
 std::optional<CommunicatorUse> CudaBackend::getCommunicatorUse(uint32_t rank) const {
-  const auto found = state->transports.find(rank);
-  return found == state->transports.end() ? std::nullopt : std::optional(found->second->getUse());
+  const auto found = state->communicatorUse.find(rank);
+  return found == state->communicatorUse.end() ? std::nullopt : std::optional(*found->second);
 }
 
 Result<Backend::Ends> CudaBackend::connect(const program::RankProgram &rank, const Model &model,

@@ -224,6 +224,8 @@ Status EmittedRun::describe(uint32_t stream, const dp_step_call &call, Pending &
 
 /// Members of a pair are the commands that follow it.
 Status EmittedRun::launch(uint32_t stream, const dp_step_call *calls, uint32_t numCalls) {
+  if (numCalls == 0)
+    return Status::failure("the emitted step has a launch without a call");
   const bool isPair = numCalls != 1;
   if (Status status = checkPlace(stream, StreamKind::Compute, isPair ? numCalls + 1 : 1);
       !status.ok())

@@ -53,6 +53,9 @@ Status Session::State::makeRoom() {
 Status Session::State::prepare() {
   if (Status status = selectRanks(); !status.ok())
     return status;
+  if (options.onlyRank && options.numRecordedSteps != 0)
+    return Status::failure("times are taken of all ranks together, expected a session of all of "
+                           "them, not of one");
   if (options.emitted && options.numRecordedSteps != 0)
     return Status::failure("times of commands cannot be taken of an emitted step; trace, profile "
                            "and explain runs of the program file");

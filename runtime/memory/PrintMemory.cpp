@@ -135,13 +135,6 @@ std::string joinRanks(const std::string &what,
   return text;
 }
 
-std::string summarizeMemory(const std::vector<RankMemory> &memory) {
-  std::vector<std::pair<uint32_t, std::string>> ranks;
-  for (const RankMemory &entry : memory)
-    ranks.emplace_back(entry.rank, summarizeRank(entry));
-  return joinRanks("memory", ranks);
-}
-
 /// A line of the table; the last column is text.
 static std::vector<std::string> makeRow(const RankMemory &memory, const program::Program &program) {
   std::vector<std::string> row = {fmt::format("{}", memory.rank)};

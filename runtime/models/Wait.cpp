@@ -35,6 +35,8 @@ const Wait &get(const dp_model *model) {
 
 dp_status create(const dp_model_config *config, dp_model **out, char *message,
                  size_t messageSize) try {
+  if (config->device_type != kDLCPU) // its threads wait, and write losses of the host
+    return dp_fail(message, messageSize, "runs on the CPU only");
   constexpr int64_t kMost = 100'000'000;
   auto wait = std::make_unique<Wait>();
   Status status = Settings(*config)

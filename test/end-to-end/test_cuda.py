@@ -147,9 +147,10 @@ def test_folded_channels_need_a_gpu_per_rank(tools):
     text = ("--fold-channels folds what NCCL does between GPUs, expected a GPU for each of 4 ranks, "
             "got 3; leave it out, and all ranks run on one GPU")
     fails(tools.launch(program, "--backend=cuda", "--fold-channels", *SMALL, env=soft(gpus=3)), text)
-    done = tools.launch(program, "--backend=auto", "--fold-channels", *SMALL, env=soft(gpus=3))
-    assert done.returncode == 0, done.stderr
-    assert f"launcher: note: running on the CPU: {text}" in done.stderr
+    for backend in [[], ["--backend=auto"]]:
+        done = tools.launch(program, *backend, "--fold-channels", *SMALL, env=soft(gpus=3))
+        assert done.returncode == 0, done.stderr
+        assert f"launcher: note: running on the CPU: {text}" in done.stderr
 
 
 def list_spans(trace):

@@ -139,7 +139,7 @@ def test_steps_and_memory_are_printed_by_rank_0(tools, tmp_path):
     assert times(out) == times(alone)
     assert out.count("\nstep ") == 3
     assert ("communicators of ranks 1 to 2: 4, 4.0 MiB when they were made; hold up to 16 of 1 multiprocessors "
-            "while transfers wait, more than there are: --fold-channels needs fewer") in out
+            "while transfers wait, more than there are") in out
 
 
 def test_without_a_check_digests_alone_travel(tools, tmp_path):

@@ -16,7 +16,8 @@ using namespace mlir;
 LogicalResult opt::writeStep(const DriverOptions &options, const program::Program &program,
                              MLIRContext &context) {
   const std::string &folder = options.output;
-  if (std::error_code error = llvm::sys::fs::create_directories(folder))
+  if (std::error_code error = llvm::sys::fs::create_directories(folder, /*IgnoreExisting=*/true,
+                                                                llvm::sys::fs::perms::all_all))
     return complain("cannot make the folder '" + folder + "': " + error.message());
   if (!llvm::sys::fs::is_directory(folder))
     return complain("cannot make the folder '" + folder + "': a file has this name");

@@ -19,11 +19,11 @@ using nlohmann::ordered_json;
 using runtime::cuda::CommunicatorUse;
 
 static std::string describeUse(const CommunicatorUse &use) {
-  return fmt::format(
-      "{}, {} when they were made; hold up to {} of {} multiprocessors while "
-      "transfers wait{}",
-      use.communicators, runtime::describeBytes(use.bytes), use.blocks, use.multiprocessors,
-      use.blocks > use.multiprocessors ? ", more than there are: --fold-channels needs fewer" : "");
+  return fmt::format("{}, {} when they were made; hold up to {} of {} multiprocessors while "
+                     "transfers wait{}",
+                     use.communicators, runtime::describeBytes(use.bytes), use.blocks,
+                     use.multiprocessors,
+                     use.blocks > use.multiprocessors ? ", more than there are" : "");
 }
 
 static ordered_json toJson(const CommunicatorUse &use) {

@@ -46,6 +46,7 @@ Result<SelectedBackend> selectBackend(const Options &options, const program::Sha
                            cuda.message());
   SelectedBackend cpu;
   cpu.note = "running on the CPU: " + cuda.message();
+  cpu.noteIsNews = options.foldChannels; // which does nothing there
   return cpu;
 }
 

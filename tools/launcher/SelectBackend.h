@@ -29,8 +29,8 @@ struct SelectedBackend {
 /// What the options say of a run on GPUs.
 runtime::cuda::CudaBackendOptions makeCudaOptions(const Options &options);
 
-/// Fails where `cuda` is asked for and cannot be had; `auto` goes on with the CPU then, and where
-/// times are to be recorded. `shared` outlives what is returned.
+/// Fails where `cuda` is asked for and cannot be had; `auto` goes on with the CPU then.
+/// `shared` outlives what is returned.
 Result<SelectedBackend> selectBackend(const Options &options, const program::SharedInfo &shared);
 
 } // namespace dualpipe::launcher

@@ -59,8 +59,6 @@ std::string summarizeRank(const RankMemory &memory);
 /// "  memory of ranks 0 to 3: 1.5 MiB: weights ...".
 std::string joinRanks(const std::string &what,
                       const std::vector<std::pair<uint32_t, std::string>> &ranks);
-/// The two together.
-std::string summarizeMemory(const std::vector<RankMemory> &memory);
 /// "1.5 MiB"
 std::string describeBytes(uint64_t bytes);
 

@@ -84,7 +84,7 @@ void GraphShare::decide() {
     else
       agreed = all.getStatus();
   }
-  if (!reason.empty())
+  if (!reason.empty() && options.use == GraphUse::Try)
     note = fmt::format("steps are issued without graphs, since one cannot be captured: {}", reason);
 }
 

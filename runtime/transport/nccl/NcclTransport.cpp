@@ -77,7 +77,7 @@ struct NcclTransport::State : DirectChannels {
   const SumMembersFunction sum;
   const NcclOptions options;
   uint64_t freeBefore = 0; ///< bytes of the GPU, before there was a communicator
-  CommunicatorUse use;
+  const std::shared_ptr<CommunicatorUse> use = std::make_shared<CommunicatorUse>();
   std::vector<std::unique_ptr<OwnedCommunicator>> communicators;
   std::map<uint32_t, ChannelEnd> channels;
   std::map<uint32_t, ReduceEnd> reductions;
@@ -202,10 +202,10 @@ Status NcclTransport::State::measure() {
           device.getGpu().getAttribute(DeviceAttribute::MultiprocessorCount, multiprocessors);
       !status.ok())
     return status;
-  use.communicators = uint32_t(communicators.size());
-  use.bytes = freeBefore > *free ? freeBefore - *free : 0;
-  use.blocks = use.communicators * uint32_t(options.maxBlocks);
-  use.multiprocessors = uint32_t(multiprocessors);
+  use->communicators = uint32_t(communicators.size());
+  use->bytes = freeBefore > *free ? freeBefore - *free : 0;
+  use->blocks = use->communicators * uint32_t(options.maxBlocks);
+  use->multiprocessors = uint32_t(multiprocessors);
   return Status::success();
 }
 
@@ -221,7 +221,7 @@ Status NcclTransport::meet() {
   return state->allocateScratch();
 }
 
-const CommunicatorUse &NcclTransport::getUse() const { return state->use; }
+std::shared_ptr<const CommunicatorUse> NcclTransport::getUse() const { return state->use; }
 
 NcclTransport::~NcclTransport() {
   state->device.setErrorPoll(nullptr, nullptr);

@@ -142,6 +142,7 @@ bool SoftGpu::State::runGraph(SoftStream &stream, const Op &op) {
       stream.clock.join(lane->clock);
     run.clock = stream.clock;
     run.done = true;
+    run.exec = nullptr; // which keeps its last run
     return true;
   }
   begin(stream, op);

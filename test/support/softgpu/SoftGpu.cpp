@@ -71,6 +71,8 @@ SoftGpu::State::State(SoftGpuOptions given)
 
 SoftGpu::State::~State() {
   bridge.reset(); // its threads use the rest
+  for (const auto &[handle, exec] : executables)
+    exec->last = nullptr; // a run that has not ended keeps it
   for (SoftEvent *event : events)
     delete event;
   for (SoftComm *comm : comms)

@@ -354,6 +354,8 @@ TEST_F(EmittedTest, WhatIsNotThere) {
     other.function = 6;
     return step.launch(step.run, 0, &other, 1);
   });
+  expect("the emitted step has a launch without a call",
+         [&](dp_step &step) { return step.launch(step.run, 0, &call, 0); });
   expect("the emitted step names slot 1000 of ", [&](dp_step &step) {
     dp_step_call other = call;
     other.slots[0] = 1000;

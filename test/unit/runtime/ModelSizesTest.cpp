@@ -270,7 +270,10 @@ TEST(RankMemoryTest, JsonOfNothingInUseHasNoPlace) {
 
 TEST(RankMemoryTest, RanksWithEqualMemoryShareALine) {
   const Program program = buildPipelines({.numRanks = 2, .numMicrobatches = 4, .mirrored = true});
-  const std::string text = summarizeMemory(measure(program, makeSizes(2)));
+  std::vector<std::pair<uint32_t, std::string>> ranks;
+  for (const RankMemory &memory : measure(program, makeSizes(2)))
+    ranks.emplace_back(memory.rank, summarizeRank(memory));
+  const std::string text = joinRanks("memory", ranks);
   EXPECT_THAT(text, StartsWith("  memory of ranks 0 to 1: "));
   EXPECT_THAT(text, HasSubstr(": weights 19.5 KiB, gradients 39.1 KiB, optimizer state 78.1 KiB, "
                               "workspace 501 B, slots "));

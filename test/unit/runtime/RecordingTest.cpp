@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 using namespace dualpipe;
 using namespace dualpipe::program;
 using namespace dualpipe::runtime;
@@ -16,7 +18,7 @@ using namespace dualpipe::test;
 namespace {
 
 Result<RunReport> record(std::shared_ptr<const Program> program, uint32_t numSteps,
-                         uint32_t numRecorded) {
+                         uint32_t numRecorded, std::optional<uint32_t> onlyRank = {}) {
   ModelOptions modelOptions;
   modelOptions.numStages = program->shared.numStages;
   modelOptions.numMicrobatches = program->shared.numMicrobatches;
@@ -27,6 +29,7 @@ Result<RunReport> record(std::shared_ptr<const Program> program, uint32_t numSte
   options.training = {7, numSteps, 0.05};
   options.timeoutSeconds = 60;
   options.numRecordedSteps = numRecorded;
+  options.onlyRank = onlyRank;
   auto session = Session::create(program, model, optimizer, options);
   if (!session)
     return session.getStatus();
@@ -113,6 +116,8 @@ TEST_F(RecordingTest, ReportsOfMeasuredRunsAddUp) {
 
 TEST_F(RecordingTest, Errors) {
   auto program = makeMirrored();
+  EXPECT_EQ(record(program, 2, 1, /*onlyRank=*/1).message(),
+            "times are taken of all ranks together, expected a session of all of them, not of one");
   Result<Simulation> run = readRecording(*program, {});
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.message(), "the recording is empty: no step was recorded");

@@ -71,8 +71,8 @@ public:
 
   /// Waits until all communicators stand, measures them, and allocates what reductions need.
   Status meet() override;
-  /// Known once they have met.
-  const CommunicatorUse &getUse() const;
+  /// Known once they have met; may outlive the transport.
+  std::shared_ptr<const CommunicatorUse> getUse() const;
 
   Status send(uint32_t stream, uint32_t command, uint32_t channel, const void *data,
               size_t bytes) override;
