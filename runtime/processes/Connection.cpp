@@ -13,6 +13,9 @@ namespace dualpipe::runtime {
 static constexpr uint64_t kMaxMessage = uint64_t(1) << 42;
 /// A machine that has gone without a word is missed after these seconds.
 static constexpr int kKeepIdle = 10, kKeepInterval = 5, kKeepCount = 4;
+/// Keepalive rests while something sent has not been acknowledged: the same time for that.
+static constexpr int kUserTimeoutMilliseconds =
+    1000 * (kKeepIdle + kKeepInterval * kKeepCount);
 
 namespace {
 struct Header {
@@ -33,6 +36,7 @@ Connection::Connection(uint32_t rank, Socket given) : rank(rank), socket(std::mo
   setOption(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdle);
   setOption(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval);
   setOption(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+  setOption(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMilliseconds);
 }
 
 bool Connection::send(MessageKind kind, const void *data, size_t size, double patience) {
