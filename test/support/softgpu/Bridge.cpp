@@ -32,7 +32,10 @@ public:
   Link(Bridge &bridge, int socket, std::string maker)
       : maker(std::move(maker)), bridge(bridge), socket(socket), reader([this] { read(); }),
         writer([this] { write(); }) {}
-  ~Link() {
+  /// After stop().
+  ~Link() { close(socket); }
+  /// Returns once nothing is read or written any more.
+  void stop() {
     {
       const std::lock_guard lock(mutex);
       isEnding = true;
@@ -41,7 +44,6 @@ public:
     changed.notify_all();
     reader.join();
     writer.join();
-    close(socket);
   }
   void send(const Frame &frame, const std::vector<unsigned char> &data) {
     std::string bytes(reinterpret_cast<const char *>(&frame), sizeof frame);
@@ -160,7 +162,9 @@ Bridge::~Bridge() {
     acceptor.join();
   if (listener >= 0)
     close(listener);
-  links.clear();
+  // The reader of one link writes to others: all stop before any is freed.
+  for (const std::unique_ptr<Link> &link : links)
+    link->stop();
 }
 
 //===--- Joining ----------------------------------------------------------------===//
