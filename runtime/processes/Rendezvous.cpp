@@ -22,7 +22,7 @@ namespace dualpipe::runtime {
 namespace {
 
 constexpr uint64_t kMagic = 0x6475616c70697065ull; // "dualpipe"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 /// The longest reason that is taken from rank 0: whoever says more is somebody else.
 constexpr uint32_t kMaxReason = 1u << 20;
 /// Between two attempts to reach a rank 0 that does not listen yet.
@@ -266,6 +266,19 @@ static Result<std::vector<Socket>> serve(const ProcessPlace &place, const Meetin
 
 //===--- All others ---------------------------------------------------------------===//
 
+/// Within the limit, where the other end may drop packets or its queue be full. The error, or 0.
+static int connectWithin(const Socket &socket, const addrinfo &to, const Deadline &deadline) {
+  if (connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0)
+    return 0;
+  if (errno != EINPROGRESS)
+    return errno;
+  if (!waitFor(socket, POLLOUT, deadline))
+    return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
 /// Rank 0 may start later.
 static Result<Socket> reach(const ProcessPlace &place, double timeoutSeconds,
                             const Deadline &deadline) {
@@ -275,10 +288,12 @@ static Result<Socket> reach(const ProcessPlace &place, double timeoutSeconds,
     if (!addresses.ok())
       return addresses.getStatus();
     for (const addrinfo *at = addresses->get(); at; at = at->ai_next) {
-      Socket socket(::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol));
-      if (socket.isOpen() && connect(socket.get(), at->ai_addr, at->ai_addrlen) == 0)
+      // Stays non-blocking: whoever reads or writes polls first (Socket.h).
+      Socket socket(
+          ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol));
+      error = socket.isOpen() ? connectWithin(socket, *at, deadline) : errno;
+      if (error == 0)
         return socket;
-      error = errno;
     }
     std::this_thread::sleep_for(kRetry);
   } while (!deadline.hasPassed());

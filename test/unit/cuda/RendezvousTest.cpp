@@ -98,12 +98,13 @@ uint16_t findPort() {
 
 using Sockets = std::vector<Socket>;
 
-Result<Sockets> meet(ProcessPlace place, double timeout = 30) {
-  return meetAtMaster(place, {.timeoutSeconds = timeout, .lingerSeconds = 0.2});
+/// Rank 0 lingers only for those who have not been told.
+Result<Sockets> meet(ProcessPlace place, double timeout = 30, double linger = 20) {
+  return meetAtMaster(place, {.timeoutSeconds = timeout, .lingerSeconds = linger});
 }
 
-std::future<Result<Sockets>> come(ProcessPlace place, double timeout = 30) {
-  return std::async(std::launch::async, [=] { return meet(place, timeout); });
+std::future<Result<Sockets>> come(ProcessPlace place, double timeout = 30, double linger = 20) {
+  return std::async(std::launch::async, [=] { return meet(place, timeout, linger); });
 }
 
 TEST(RendezvousTest, AllAreConnectedToRankZero) {
@@ -146,7 +147,7 @@ TEST(RendezvousTest, RanksThatDoNotFit) {
   EXPECT_EQ(again.get().message(), "rank 0 says: two processes came as rank 1");
 
   port = findPort();
-  auto third = come({0, 3, 0, "localhost", port});
+  auto third = come({0, 3, 0, "localhost", port}, 30, 0.2); // rank 2 never comes
   EXPECT_EQ(meet({5, 3, 0, "localhost", port}).message(),
             "rank 0 says: a process came as rank 5, expected 1 to 2");
   EXPECT_FALSE(third.get().ok());
@@ -155,7 +156,7 @@ TEST(RendezvousTest, RanksThatDoNotFit) {
 /// What a process says when it comes, as Rendezvous.cpp has it.
 struct RawHello {
   uint64_t magic = 0x6475616c70697065ull;
-  uint32_t version = 2, rank = 1, worldSize = 2, reserved = 0;
+  uint32_t version = 3, rank = 1, worldSize = 2, reserved = 0;
 };
 
 /// Comes, says `hello` and goes away.
@@ -177,7 +178,7 @@ void comeAndGo(uint16_t port, const RawHello &hello) {
 TEST(RendezvousTest, AnotherVersionAndOneThatGoesAway) {
   uint16_t port = findPort();
   auto master = come({0, 2, 0, "localhost", port});
-  comeAndGo(port, {.version = 1});
+  comeAndGo(port, {.version = 2});
   EXPECT_EQ(master.get().message(), "rank 1 runs another version of the launcher");
 
   port = findPort();
@@ -202,8 +203,8 @@ TEST(RendezvousTest, WhoIsMissing) {
   const uint16_t port = findPort();
   auto one = come({1, 4, 0, "localhost", port});
   const std::string text =
-      fmt::format("after 1 s rank 0 still waits for ranks 2, 3 at port {}", port);
-  EXPECT_EQ(meet({0, 4, 0, "localhost", port}, 1).message(), text);
+      fmt::format("after 3 s rank 0 still waits for ranks 2, 3 at port {}", port);
+  EXPECT_EQ(meet({0, 4, 0, "localhost", port}, 3, 0.2).message(), text);
   EXPECT_EQ(one.get().message(), "rank 0 says: " + text);
   EXPECT_THAT(meet({1, 2, 0, "localhost", port}, 0.2).message(),
               HasSubstr("rank 1 cannot reach rank 0 at localhost:"));
@@ -216,6 +217,27 @@ TEST(RendezvousTest, NoAnswer) {
   EXPECT_THAT(meet({1, 2, 0, "localhost", port}, 0.2).message(),
               AllOf(HasSubstr("rank 1 has no answer from rank 0 at localhost:"),
                     HasSubstr(": it has failed, or waits for other ranks for longer than 0.2 s")));
+  close(listener);
+}
+
+/// The queue of who listens is full, as a machine that drops packets would look: the kernel itself
+/// would try for two minutes.
+TEST(RendezvousTest, NobodyAccepts) {
+  uint16_t port = 0;
+  const int listener = listenSomewhere(port);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  std::vector<Socket> queue;
+  for (int i = 0; i != 8; ++i) { // the queue takes two
+    queue.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    (void)connect(queue.back().get(), reinterpret_cast<sockaddr *>(&address), sizeof address);
+  }
+  EXPECT_EQ(meet({1, 2, 0, "127.0.0.1", port}, 0.5).message(),
+            fmt::format("rank 1 cannot reach rank 0 at 127.0.0.1:{} within 0.5 s: Connection timed "
+                        "out",
+                        port));
   close(listener);
 }
 
