@@ -63,6 +63,22 @@ static ordered_json fromBytes(const Bytes &bytes) {
   return ordered_json::parse(bytes.begin(), bytes.end(), nullptr, false);
 }
 
+/// A field of what another process has sent, which need not be JSON at all; null where it has none
+/// of this type.
+template <typename T> static const T *find(const ordered_json &json, const char *name) {
+  const auto field = json.is_object() ? json.find(name) : json.end();
+  return field == json.end() ? nullptr : field->get_ptr<const T *>();
+}
+
+using Object = ordered_json::object_t;
+using Text = ordered_json::string_t;
+
+static Status describeNonsense(size_t rank, const char *what) {
+  return Status::failure(fmt::format("rank {} has sent something else than {}; do both run the "
+                                     "same launcher?",
+                                     rank, what));
+}
+
 /// What changes the result, as somebody would type it.
 static std::string listOptions(const Options &options) {
   std::string text = fmt::format("--model={}", options.model);
@@ -74,13 +90,40 @@ static std::string listOptions(const Options &options) {
                             options.graph.empty() ? "" : " --graph=" + options.graph);
 }
 
+namespace {
+
+/// What a process runs.
+struct OwnRun {
+  uint64_t digest = 0;
+  std::string options;
+  std::map<std::string, uint64_t> reductions; ///< by group
+};
+
+} // namespace
+
+static Result<OwnRun> readOwnRun(size_t rank, const Bytes &bytes) {
+  const ordered_json json = fromBytes(bytes);
+  const auto *digest = find<uint64_t>(json, "digest");
+  const auto *options = find<Text>(json, "options");
+  const auto *reductions = find<Object>(json, "reductions");
+  if (!digest || !options || !reductions)
+    return describeNonsense(rank, "what it runs");
+  OwnRun run{*digest, *options, {}};
+  for (const auto &[group, value] : *reductions) {
+    if (!value.is_number_unsigned())
+      return describeNonsense(rank, "what it runs");
+    run.reductions[group] = value.get<uint64_t>();
+  }
+  return run;
+}
+
 /// Where ranks sum gradients in different orders, they would add those of different stages.
-static Status compareReductions(const std::vector<ordered_json> &all) {
+static Status compareReductions(const std::vector<OwnRun> &all) {
   std::map<std::string, std::pair<size_t, uint64_t>> known; // by group: who came first
   for (size_t rank = 0; rank != all.size(); ++rank)
-    for (const auto &[group, digest] : all[rank]["reductions"].items()) {
-      const auto [first, isNew] = known.try_emplace(group, rank, digest.get<uint64_t>());
-      if (!isNew && first->second.second != digest.get<uint64_t>())
+    for (const auto &[group, digest] : all[rank].reductions) {
+      const auto [first, isNew] = known.try_emplace(group, rank, digest);
+      if (!isNew && first->second.second != digest)
         return Status::failure(fmt::format("ranks {} and {} sum their gradients in different "
                                            "orders; give all ranks the same file",
                                            first->second.first, rank));
@@ -90,18 +133,21 @@ static Status compareReductions(const std::vector<ordered_json> &all) {
 
 /// At rank 0: whether all have what it has.
 static Status compareAll(const std::vector<Bytes> &gathered) {
-  std::vector<ordered_json> all;
-  for (const Bytes &bytes : gathered)
-    all.push_back(fromBytes(bytes));
+  std::vector<OwnRun> all;
+  for (const Bytes &bytes : gathered) {
+    Result<OwnRun> own = readOwnRun(all.size(), bytes);
+    if (!own.ok())
+      return own.getStatus();
+    all.push_back(std::move(*own));
+  }
   for (size_t rank = 1; rank != all.size(); ++rank) {
-    if (all[rank]["digest"] != all[0]["digest"])
+    if (all[rank].digest != all[0].digest)
       return Status::failure(fmt::format(
           "rank {} runs another program than rank 0; give all ranks the same file", rank));
-    if (all[rank]["options"] != all[0]["options"])
+    if (all[rank].options != all[0].options)
       return Status::failure(fmt::format("rank {} was started with other options than rank 0: it "
                                          "has {}, rank 0 has {}",
-                                         rank, all[rank]["options"].get<std::string>(),
-                                         all[0]["options"].get<std::string>()));
+                                         rank, all[rank].options, all[0].options));
   }
   return compareReductions(all);
 }
@@ -240,6 +286,24 @@ Result<SelectedBackend> selectTogether(const Options &options, const program::Sh
 
 //===--- Reports ----------------------------------------------------------------===//
 
+/// Adds the reports of a process to `reports`.
+static Status readReports(size_t process, const Bytes &bytes, std::vector<RankReport> &reports) {
+  const ordered_json list = fromBytes(bytes);
+  if (!list.is_array())
+    return describeNonsense(process, "its memory");
+  for (const ordered_json &report : list) {
+    const auto *rank = find<uint64_t>(report, "rank");
+    const auto *commands = find<uint64_t>(report, "commands");
+    const auto *memory = find<Text>(report, "memory");
+    const auto *communicators = find<Text>(report, "communicators");
+    const auto *json = find<Object>(report, "json");
+    if (!rank || *rank != process || !commands || !memory || !communicators || !json)
+      return describeNonsense(process, "its memory");
+    reports.push_back({uint32_t(*rank), *commands, *memory, *communicators, *json});
+  }
+  return Status::success();
+}
+
 Result<std::vector<RankReport>> gatherReports(Processes &processes,
                                               const std::vector<RankReport> &own) {
   ordered_json bytes = ordered_json::array();
@@ -256,12 +320,9 @@ Result<std::vector<RankReport>> gatherReports(Processes &processes,
   if (Result<Bytes> begins = processes.share({}); !begins.ok())
     return begins.getStatus();
   std::vector<RankReport> reports;
-  for (const Bytes &its : *all) {
-    ordered_json list = fromBytes(its);
-    for (ordered_json &report : list)
-      reports.push_back({report["rank"], report["commands"], report["memory"],
-                         report["communicators"], std::move(report["json"])});
-  }
+  for (size_t process = 0; process != all->size(); ++process)
+    if (Status status = readReports(process, (*all)[process], reports); !status.ok())
+      return status;
   return reports;
 }
 
