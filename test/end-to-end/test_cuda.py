@@ -243,3 +243,11 @@ def test_a_kernel_that_never_ends(tools):
     program = tools.compile("1f1b", 2, 4)
     fails(tools.launch(program, "--backend=cuda", *SMALL, "--timeout=5", env=soft(hang=40, threads=2)),
           "CUDA_ERROR_LAUNCH_TIMEOUT", "of GPU 0")
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_check_that_cannot_run(tools):
+    """The run is through; the replay is on the same GPU."""
+    program = tools.compile("1f1b", 2, 4)
+    fails(tools.launch(program, "--backend=cuda", *SMALL, "--check", env=soft(gpus=2, fail="cuLaunchKernel:80:719")),
+          "launcher: error: the check could not run: model 'mlp': forward of stage ", "CUDA_ERROR_LAUNCH_FAILED")

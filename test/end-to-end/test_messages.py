@@ -14,7 +14,7 @@ SOURCES = ["lib/Frontend", "lib/Schedule", "lib/Target/Torch", "runtime/costs",
            "runtime/device/cuda", "runtime/executor/Emitted*.cpp", "runtime/kernels", "runtime/memory", "runtime/pictures",
            "runtime/processes",
            "runtime/profile", "runtime/sim", "runtime/transport", "runtime/transport/gpu",
-           "runtime/transport/nccl"]
+           "runtime/transport/nccl", "tools/launcher"]
 # How messages are made: each of these is followed by its arguments in brackets.
 MAKERS = ["error", "errorExpected", "report", "fail", "failure", "reportKind", "note", "missing"]
 LITERAL = r'"((?:[^"\\\n]|\\.)*)"'

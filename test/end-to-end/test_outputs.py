@@ -3,11 +3,12 @@
 import json
 import os
 import shutil
+import subprocess
 from xml.etree import ElementTree
 
 import pytest
 
-from conftest import EXAMPLES
+from conftest import BIN, EXAMPLES
 
 
 @pytest.fixture
@@ -49,8 +50,16 @@ def test_one_file_for_two(tools, program, tmp_path, trace):
     os.symlink(tmp_path / "x.json", tmp_path / "link.json")
     if trace == "link.json":
         (tmp_path / "x.json").write_text("{}")
-    assert ("--trace and --profile are the same file"
+    assert (f"--trace and --profile are the same file '{tmp_path}/x.json', expected two"
             in refuse(tools, program, f"--trace={tmp_path}/{trace}", f"--profile={tmp_path}/x.json"))
+
+
+def test_a_full_disk(program):
+    """A result that nobody can read is none."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BIN / "launcher", program, "--json"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "launcher: error: cannot write the output\n"
 
 
 @pytest.mark.parametrize("option", ["trace", "profile"])
