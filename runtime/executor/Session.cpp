@@ -272,7 +272,7 @@ Result<RunReport> Session::run() {
   if (Status status = state->fetchCopies(); !status.ok())
     return status;
   if (state->options.peers)
-    state->options.peers->standStill(describeEnd(state->own));
+    state->options.peers->finishRun(describeEnd(state->own));
 
   RunReport report;
   report.wallSeconds = getSeconds(Clock::now() - state->start);

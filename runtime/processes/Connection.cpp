@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <new>
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace dualpipe::runtime {
@@ -14,8 +15,7 @@ static constexpr uint64_t kMaxMessage = uint64_t(1) << 42;
 /// A machine that has gone without a word is missed after these seconds.
 static constexpr int kKeepIdle = 10, kKeepInterval = 5, kKeepCount = 4;
 /// Keepalive rests while something sent has not been acknowledged: the same time for that.
-static constexpr int kUserTimeoutMilliseconds =
-    1000 * (kKeepIdle + kKeepInterval * kKeepCount);
+static constexpr int kUserTimeoutMilliseconds = 1000 * (kKeepIdle + kKeepInterval * kKeepCount);
 
 namespace {
 struct Header {
@@ -47,7 +47,7 @@ bool Connection::send(MessageKind kind, const void *data, size_t size, double pa
 
 std::optional<Message> Connection::receive(double patience) {
   Header header;
-  if (!receiveAll(socket, &header, sizeof header, patience) || header.kind > MessageKind::Verdict ||
+  if (!receiveAll(socket, &header, sizeof header, patience) || header.kind > MessageKind::Alive ||
       header.size > kMaxMessage)
     return {};
   try {
@@ -60,9 +60,14 @@ std::optional<Message> Connection::receive(double patience) {
   return {};
 }
 
-bool Connection::isAtEnd() const {
-  char byte = 0;
-  return recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+/// Whoever sends at the moment says it as well. Where there is room at all there is room for this.
+void Connection::sayAlive() {
+  const std::unique_lock lock(sending, std::try_to_lock);
+  pollfd entry{socket.get(), POLLOUT, 0};
+  if (!lock || poll(&entry, 1, 0) != 1)
+    return;
+  const Header header{MessageKind::Alive, 0, 0};
+  (void)sendAll(socket, &header, sizeof header, 1); // who has gone is missed by who receives
 }
 
 void Connection::stopSending() {

@@ -6,6 +6,7 @@
 #include "dualpipe/Runtime/Processes.h"
 #include "dualpipe/Runtime/Socket.h"
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -23,6 +24,7 @@ enum class MessageKind : uint32_t {
   StandStill, ///< a rank waits for this; without text: it goes on
   Failure,    ///< to rank 0: the run has failed here
   Verdict,    ///< of rank 0: why the run has failed
+  Alive,      ///< nothing else: the process runs
 };
 
 struct Message {
@@ -40,12 +42,15 @@ public:
   int getNumber() const { return socket.get(); }
   /// False where the other end has gone, or has taken nothing for `patience` seconds.
   bool send(MessageKind kind, const void *data, size_t size, double patience);
+  /// Says that this process lives, where it can be said without waiting.
+  void sayAlive();
   /// Nothing where the other end has gone, or says what no process of a run says.
   std::optional<Message> receive(double patience);
-  /// Whether the other end has gone and all that it said has been received.
-  bool isAtEnd() const;
   /// What was sent arrives; nothing more is sent.
   void stopSending();
+
+  // For who receives.
+  std::chrono::steady_clock::time_point lastHeard = std::chrono::steady_clock::now();
 
   // For who holds the connections, under a lock of his.
   bool hasEnded = false;

@@ -43,6 +43,9 @@ public:
   /// Called at every look of the watchdog: what the ranks of this process wait for where they stand
   /// still, a line each, else nothing. Where all processes stand still, the run fails.
   virtual void standStill(const std::optional<std::string> &holdUp) = 0;
+  /// The ranks of this process have run their last commands: what to show, a line each, where
+  /// others stand still. Never fails the run.
+  virtual void finishRun(const std::string &end) = 0;
 };
 
 } // namespace dualpipe::runtime

@@ -4,7 +4,7 @@
 // ranks have to agree on before the run, what they have to show after it, and word of
 // every failure. The first failure that reaches rank 0 is that of the run: rank 0 tells
 // it to all, and all end with the same words. A process that dies is missed at once,
-// since its connection ends.
+// since its connection ends, one that is stopped since it gives no signs of life.
 //
 // Data of the run itself goes between GPUs (NcclTransport.h), never through here.
 //
@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace dualpipe::runtime {
@@ -34,11 +35,21 @@ uint64_t digestShared(const program::SharedInfo &shared);
 /// gradients of stages. All members must have the same (D1).
 std::map<uint32_t, uint64_t> digestReductions(const program::RankProgram &rank);
 
+/// How long processes wait for each other once they have met.
+struct ProcessTimes {
+  /// Until a process is missed that does not come to a point of the run, or stands still. Nothing:
+  /// as long as for the meeting.
+  std::optional<double> patienceSeconds = {};
+  /// Rank 0 waits so long after a failure for the end of a process that has died, which is then the
+  /// one to name.
+  double secondLookSeconds = 0.2;
+};
+
 class Processes : public Peers {
 public:
   /// Waits for all processes of the run (Rendezvous.h).
-  static Result<std::unique_ptr<Processes>> meet(const ProcessPlace &place,
-                                                 const MeetingOptions &options);
+  static Result<std::unique_ptr<Processes>>
+  meet(const ProcessPlace &place, const MeetingOptions &options, const ProcessTimes &times = {});
   /// Leaves.
   ~Processes() override;
 
@@ -65,6 +76,7 @@ public:
   void listen(Listener *listener) override;
   void finishStep(uint32_t step, std::span<const MicrobatchLoss> losses) override;
   void standStill(const std::optional<std::string> &holdUp) override;
+  void finishRun(const std::string &end) override;
 
   // At any time.
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dualpipe/Runtime/Processes.h"
+#include "runtime/processes/Connection.h"
 
 #include "test/unit/runtime/TestPrograms.h"
 
@@ -43,13 +44,13 @@ uint16_t findPort() {
 using Body = std::function<void(Processes &)>;
 
 /// Runs `body` in so many "processes".
-void together(uint32_t count, const Body &body, double timeoutSeconds = 30) {
+void together(uint32_t count, const Body &body, const ProcessTimes &times = {}) {
   const uint16_t port = findPort();
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank != count; ++rank)
     threads.emplace_back([=] {
       Result<std::unique_ptr<Processes>> processes =
-          Processes::meet({rank, count, 0, "localhost", port}, {timeoutSeconds, 0.2});
+          Processes::meet({rank, count, 0, "localhost", port}, {30, 0.2}, times);
       ASSERT_TRUE(processes.ok()) << processes.message();
       EXPECT_EQ((*processes)->collects(), rank == 0);
       EXPECT_EQ((*processes)->getPlace().rank, rank);
@@ -165,6 +166,45 @@ TEST(ProcessesTest, WhoGoesAwayIsMissed) {
     });
 }
 
+/// A process that has said why it fails, and goes away at once.
+TEST(ProcessesTest, WhoSaysWhyIsNotMissed) {
+  const auto body = [](Processes &processes) {
+    if (processes.collects())
+      EXPECT_EQ(processes.gather({}).message(), "rank 1 failed: no luck");
+    else
+      processes.fail(Status::failure("no luck"));
+  };
+  together(2, body, {.secondLookSeconds = 60});
+}
+
+/// Word of those who have lost a process may come before its end.
+TEST(ProcessesTest, TheVerdictWaitsForTheEnd) {
+  std::promise<void> hasCome;
+  std::shared_future<void> come = hasCome.get_future();
+  const auto body = [&](Processes &processes) {
+    const uint32_t rank = processes.getPlace().rank;
+    Ear ear;
+    processes.listen(&ear);
+    ASSERT_TRUE(processes.share({}).ok());
+    if (rank == 2) {
+      processes.listen(nullptr);
+      return come.wait(); // and leaves
+    }
+    if (rank == 1) {
+      processes.fail(Status::failure("ncclRemoteError"));
+      processes.finishStep(0, {}); // comes after it
+    } else {
+      EXPECT_TRUE(ear.waitFor([&] { return !ear.heard.empty(); }));
+      hasCome.set_value();
+    }
+    const Status status =
+        rank == 0 ? processes.gather({}).getStatus() : processes.share({}).getStatus();
+    EXPECT_THAT(status.message(), HasSubstr("rank 2 went away"));
+    processes.listen(nullptr);
+  };
+  together(3, body, {.secondLookSeconds = 60});
+}
+
 /// Holds up the thread that receives, until it may go on.
 struct Busy : Peers::Listener {
   void onPeerStep(uint32_t, std::span<const MicrobatchLoss>) override {
@@ -177,9 +217,8 @@ struct Busy : Peers::Listener {
 
 /// NCCL tells those who have lost a process, maybe sooner than its connection ends.
 TEST(ProcessesTest, WhoIsKilledComesBeforeThoseWhoMissHim) {
-  std::promise<void> hasGone;
-  std::shared_future<void> gone = hasGone.get_future();
-  together(3, [&](Processes &processes) {
+  std::promise<void> hasFailed;
+  const auto body = [&](Processes &processes) {
     const uint32_t rank = processes.getPlace().rank;
     Busy busy;
     processes.listen(&busy);
@@ -190,32 +229,91 @@ TEST(ProcessesTest, WhoIsKilledComesBeforeThoseWhoMissHim) {
     }
     if (rank == 0) {
       busy.isBusy.get_future().wait();
-      hasGone.set_value();
-      std::this_thread::sleep_for(std::chrono::milliseconds(100)); // both are on their way
+      hasFailed.get_future().wait(); // it is on its way, and the end of rank 2 follows its step
       busy.goesOn.set_value();
     } else {
-      gone.wait();
+      processes.fail(Status::failure("ncclRemoteError"));
+      hasFailed.set_value();
     }
-    const Status own =
-        rank == 1 ? Status::failure("ncclRemoteError") : processes.gather({}).getStatus();
-    EXPECT_THAT(processes.agreeOnFailure(own).message(), HasSubstr("rank 2 went away"));
+    const Status status =
+        rank == 1 ? processes.share({}).getStatus() : processes.gather({}).getStatus();
+    EXPECT_THAT(status.message(), HasSubstr("rank 2 went away"));
     processes.listen(nullptr);
-  });
+  };
+  together(3, body, {.secondLookSeconds = 60});
 }
 
 TEST(ProcessesTest, WhoDoesNotCome) {
-  together(
-      2,
-      [](Processes &processes) {
-        if (!processes.collects()) { // stands still until it hears of it
-          EXPECT_THAT(processes.share({}).message(), HasSubstr("rank 1 has not come to"));
-          return;
-        }
-        EXPECT_EQ(
-            processes.gather({}).message(),
-            "rank 1 has not come to where ranks compare after 0.3 s; is its process stopped?");
-      },
-      0.3);
+  const auto body = [](Processes &processes) {
+    if (!processes.collects()) { // stands still until it hears of it
+      EXPECT_THAT(processes.share({}).message(), HasSubstr("rank 1 has not come to"));
+      return;
+    }
+    EXPECT_EQ(processes.gather({}).message(),
+              "rank 1 has not come to where ranks compare after 0.3 s; is its process stopped?");
+  };
+  together(2, body, {.patienceSeconds = 0.3});
+}
+
+/// One end of a run whose other end the test plays.
+struct OneEnd {
+  explicit OneEnd(uint32_t rank, const ProcessTimes &times = {}) {
+    const uint16_t port = findPort();
+    auto own = std::async(std::launch::async, [=] {
+      return Processes::meet({rank, 2, 0, "localhost", port}, {30, 0.2}, times);
+    });
+    Result<std::vector<Socket>> sockets = meetAtMaster({1 - rank, 2, 0, "localhost", port}, {});
+    Result<std::unique_ptr<Processes>> met = own.get();
+    EXPECT_TRUE(sockets.ok() && met.ok()) << sockets.message() << met.message();
+    processes = std::move(*met);
+    other.emplace(rank, std::move(sockets->back()));
+  }
+  void say(MessageKind kind, const Bytes &bytes) {
+    EXPECT_TRUE(other->send(kind, bytes.data(), bytes.size(), 30));
+  }
+  std::unique_ptr<Processes> processes;
+  std::optional<Connection> other;
+};
+
+/// Nobody asks a process that is stopped: its connection stands.
+TEST(ProcessesTest, NoSignOfLife) {
+  for (const uint32_t rank : {0u, 1u}) {
+    OneEnd end(rank, {.patienceSeconds = 0.1});
+    Ear ear;
+    end.processes->listen(&ear);
+    EXPECT_TRUE(ear.waitFor([&] { return !ear.failure.empty(); }));
+    EXPECT_EQ(ear.failure,
+              fmt::format("rank {} has given no sign of life for 3.1 s; is its process "
+                          "stopped?",
+                          1 - rank));
+    end.processes->listen(nullptr);
+    end.other.reset();
+  }
+}
+
+/// What only the other side says is no word of anybody: its text is not obeyed.
+TEST(ProcessesTest, WordsFromTheWrongSide) {
+  const Bytes text = {'o', 'b', 'e', 'y'};
+  for (const MessageKind kind :
+       {MessageKind::Verdict, MessageKind::Finish, MessageKind::Share, MessageKind::Request}) {
+    OneEnd hub(0);
+    hub.say(kind, text);
+    EXPECT_THAT(hub.processes->gather({}).message(), HasSubstr("rank 1 went away"));
+  }
+  for (const MessageKind kind : {MessageKind::Failure, MessageKind::Step, MessageKind::StandStill,
+                                 MessageKind::Gather, MessageKind::Answer}) {
+    OneEnd rank(1);
+    rank.say(kind, text);
+    EXPECT_THAT(rank.processes->share({}).message(), HasSubstr("rank 0 went away"));
+  }
+}
+
+/// A request is a number.
+TEST(ProcessesTest, ARequestForNothing) {
+  OneEnd rank(1);
+  rank.say(MessageKind::Request, {1, 2, 3});
+  const Status status = rank.processes->answer([](uint64_t) { return Result<Bytes>(Bytes()); });
+  EXPECT_THAT(status.message(), HasSubstr("rank 0 is at another point of the run than rank 1"));
 }
 
 TEST(ProcessesTest, AnotherPointOfTheRun) {
@@ -293,6 +391,28 @@ TEST(ProcessesTest, AllStandStill) {
     while (!ear.waitFor([&] { return !ear.failure.empty(); }, 0.05));
     EXPECT_EQ(ear.failure, "no progress for 30 s; what each rank waits for:\n  rank 0 waits\n  "
                            "rank 1 waits");
+    processes.listen(nullptr);
+  });
+}
+
+/// A rank that stood still and then finished is shown so; its end is no look of its own.
+TEST(ProcessesTest, WhoHasFinishedIsShownSo) {
+  together(2, [](Processes &processes) {
+    Ear ear;
+    processes.listen(&ear);
+    const bool isHub = processes.collects();
+    if (!isHub)
+      processes.standStill("rank 1 waits");
+    EXPECT_TRUE(processes.gather({}).ok()); // its word has come
+    for (int i = 0; i != 3; ++i)
+      processes.finishRun(fmt::format("rank {} has finished", processes.getPlace().rank));
+    EXPECT_TRUE(processes.share({}).ok());
+    EXPECT_TRUE(processes.gather({}).ok()); // nobody has failed
+    for (int i = 0; i != 2 && isHub; ++i)
+      processes.standStill("rank 0 waits");
+    EXPECT_TRUE(ear.waitFor([&] { return !ear.failure.empty(); }));
+    EXPECT_EQ(ear.failure, "no progress for 30 s; what each rank waits for:\n  rank 0 waits\n  "
+                           "rank 1 has finished");
     processes.listen(nullptr);
   });
 }
