@@ -8,7 +8,9 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
+import threading
 import time
 
 import pytest
@@ -27,10 +29,11 @@ def find_port():
 class Run:
     """The processes of a run, started together; rank 0 last, who need not be the first."""
 
-    def __init__(self, folder, count, program, *arguments, env=None, by_rank=None, absent=(), **options):
+    def __init__(self, folder, count, program, *arguments, env=None, by_rank=None, absent=(), port=None,
+                 **options):
         self.folder = folder
         self.started = time.monotonic()
-        port = find_port()
+        port = port or find_port()
         self.processes = {}
         for rank in reversed(range(count)):
             if rank in absent:
@@ -48,7 +51,12 @@ class Run:
 
     def end(self):
         """Waits for all; what each printed and said, by rank."""
-        done = {rank: process.communicate(timeout=120) for rank, process in sorted(self.processes.items())}
+        try:
+            done = {rank: process.communicate(timeout=120) for rank, process in sorted(self.processes.items())}
+        finally:
+            for process in self.processes.values():
+                process.kill()  # nothing happens to those that have ended
+                process.wait()
         self.seconds = time.monotonic() - self.started
         self.codes = {rank: self.processes[rank].returncode for rank in done}
         return done
@@ -65,7 +73,7 @@ class Run:
         assert set(self.codes.values()) == {0}
         return done[0][0]
 
-    def fails(self, *texts, by_rank=None, within=20):
+    def fails(self, *texts, by_rank=None, within=60):
         """Every process ends soon, with code 1 and the same words."""
         done = self.end()
         for rank, (_, err) in done.items():
@@ -214,7 +222,7 @@ def test_one_process_of_one(tools):
 
 def test_a_process_is_missing(tools, tmp_path):
     program = tools.compile("1f1b", 4, 8)
-    Run(tmp_path, 4, program, *SMALL, "--timeout=1", absent=[2]).fails("after 1 s rank 0 still waits for ranks 2 at port")
+    Run(tmp_path, 4, program, *SMALL, "--timeout=5", absent=[2]).fails("after 5 s rank 0 still waits for ranks 2 at port")
 
 
 def test_another_program(tools, tmp_path):
@@ -337,6 +345,67 @@ def test_no_nccl(tools, tmp_path):
         "rank 1 failed: NCCL between processes cannot be used: NCCL is version 2.15.1")
 
 
+# What another process sends ---------------------------------------------------------------------
+
+SHARE, GATHER, REQUEST, ANSWER = range(4)  # MessageKind
+HEADER = struct.Struct("<IIQ")
+HELLO_BYTES, WELCOME_BYTES = 24, 8
+
+
+class Between:
+    """Rank 1 takes it for rank 0, and rank 0 for rank 1: one message of a kind is replaced on its way."""
+
+    def __init__(self, port, kind, number, text):
+        self.hub, self.replaced, self.text = port, (kind, number), text
+        self.numbers = {}
+        self.listener = socket.create_server(("localhost", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.connect, daemon=True).start()
+
+    def connect(self):
+        rank = self.listener.accept()[0]
+        while True:  # until rank 0 listens
+            try:
+                hub = socket.create_connection(("localhost", self.hub))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+        for source, target, first in [(rank, hub, HELLO_BYTES), (hub, rank, WELCOME_BYTES)]:
+            threading.Thread(target=self.pass_on, args=(source, target, first), daemon=True).start()
+
+    def pass_on(self, source, target, first):
+        with source.makefile("rb") as stream:
+            target.sendall(stream.read(first))
+            while len(header := stream.read(HEADER.size)) == HEADER.size:
+                kind, _, size = HEADER.unpack(header)
+                data = stream.read(size)
+                number = self.numbers[kind] = self.numbers.get(kind, -1) + 1
+                if (kind, number) == self.replaced:
+                    data = self.text
+                target.sendall(HEADER.pack(kind, 0, len(data)) + data)
+        target.shutdown(socket.SHUT_WR)
+
+
+NO_RUN = "rank 0 failed: rank 1 has sent something else than what it runs; do both run the same launcher?"
+NO_MEMORY = "rank 0 failed: rank 1 has sent something else than its memory; do both run the same launcher?"
+
+
+@pytest.mark.parametrize("kind,number,sent,text", [
+    (GATHER, 0, b"{", NO_RUN), (GATHER, 0, b"[1]", NO_RUN), (GATHER, 0, b'{"digest": 1, "options": 2}', NO_RUN),
+    (GATHER, 0, b'{"digest": 1, "options": "", "reductions": {"0": "x"}}', NO_RUN),
+    (GATHER, 1, b"", NO_MEMORY), (GATHER, 1, b"{}", NO_MEMORY), (GATHER, 1, b"[7]", NO_MEMORY),
+    (GATHER, 1, b'[{"rank": 0, "commands": 1, "memory": "", "communicators": "", "json": {}}]', NO_MEMORY),
+    (SHARE, 0, b"short", "rank 1 failed: rank 0 has 5 bytes of ids for communicators, expected 256"),
+    (REQUEST, 1, struct.pack("<Q", 9 << 2 | 1), "rank 1 failed: rank 0 asks for copy 9 of a stage, of 1 on this rank"),
+    (ANSWER, 0, b"abc", "rank 0 failed: rank 1 has sent 3 bytes of its results, expected 8")])
+def test_what_another_process_sends_is_checked(tools, tmp_path, kind, number, sent, text):
+    program = tools.compile("1f1b", 2, 4)
+    port = find_port()
+    between = Between(port, kind, number, sent)
+    own = {1: {"env": {"MASTER_PORT": between.port}}}
+    Run(tmp_path, 2, program, *SMALL, "--json", by_rank=own, port=port).fails(text)
+
+
 # What goes wrong on the way ---------------------------------------------------------------------
 
 
@@ -374,14 +443,14 @@ def test_a_process_is_killed(tools, tmp_path, victim):
     for rank, (_, err) in done.items():
         assert rank == victim or (f"launcher: error: rank {victim} went away: its process was killed or has crashed, "
                                   "or its machine cannot be reached; its own output may say more") in err
-    assert run.seconds < 20
+    assert run.seconds < 60
 
 
 def test_a_kernel_never_ends(tools, tmp_path):
     """A hang is one of all ranks: each says what it waits for."""
     program = tools.compile("1f1b", 4, 8)
-    run = Run(tmp_path, 4, program, *SMALL, "--timeout=2", "--steps=20", by_rank={1: {"faults": {"hang": 60}}})
-    done = run.fails("launcher: error: no progress for 2 s; what each rank waits for:\n  rank 0, ", "\n  rank 1, ",
+    run = Run(tmp_path, 4, program, *SMALL, "--timeout=5", "--steps=20", by_rank={1: {"faults": {"hang": 60}}})
+    done = run.fails("launcher: error: no progress for 5 s; what each rank waits for:\n  rank 0, ", "\n  rank 1, ",
                      "\n  rank 2, ", "\n  rank 3, ", "1f1b.pipe:")
     assert len({err for _, err in done.values()}) == 1
 
@@ -390,11 +459,11 @@ def test_a_rank_that_has_finished_waits_for_nothing(tools, tmp_path):
     """Rank 1 of two runs its last command long before rank 0, which hangs."""
     program = tools.compile("1f1b", 2, 4)
     for number in range(200, 0, -5):  # the last kernels of rank 0
-        run = Run(tmp_path, 2, program, *SMALL, "--timeout=1", by_rank={0: {"faults": {"hang": number}}})
+        run = Run(tmp_path, 2, program, *SMALL, "--timeout=5", by_rank={0: {"faults": {"hang": number}}})
         done = run.end()
-        if run.codes[0] == 1:
+        if "\n  rank 1 has finished" in done[0][1]:
             break
-    assert "no progress for 1 s; what each rank waits for:" in done[0][1]
+    assert "no progress for 5 s; what each rank waits for:" in done[0][1]
     assert "\n  rank 1 has finished" in done[0][1]
 
 
