@@ -446,6 +446,25 @@ def test_a_process_is_killed(tools, tmp_path, victim):
     assert run.seconds < 60
 
 
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_process_is_stopped(tools, tmp_path, victim):
+    """Its connections stand, and it says nothing any more."""
+    program = tools.compile("1f1b", 4, 8)
+    run = Run(tmp_path, 4, program, *SMALL, "--timeout=5", "--steps=1000000")
+    wait_for_a_step(run)
+    run.processes[victim].send_signal(signal.SIGSTOP)
+    try:
+        for rank in set(run.processes) - {victim}:
+            run.processes[rank].wait(timeout=60)
+    finally:
+        run.processes[victim].kill()
+        done = run.end()
+    for rank, (_, err) in done.items():
+        assert rank == victim or (f"launcher: error: rank {victim} has given no sign of life for 8 s; is its process "
+                                  "stopped?") in err
+    assert run.codes == {rank: -signal.SIGKILL if rank == victim else 1 for rank in range(4)}
+
+
 def test_a_kernel_never_ends(tools, tmp_path):
     """A hang is one of all ranks: each says what it waits for."""
     program = tools.compile("1f1b", 4, 8)
