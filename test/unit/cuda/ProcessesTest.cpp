@@ -435,8 +435,8 @@ TEST(ProcessesTest, AFailureOfBefore) {
 
 /// In a process of its own, which has no stacks of threads left that have ended.
 TEST(ProcessesTest, NoThread) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer needs the memory that is taken away here";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need the memory that is taken away here";
 #endif
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto run = [] {
