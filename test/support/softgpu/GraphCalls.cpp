@@ -130,7 +130,12 @@ Code graphLaunch(GraphExec executable, Stream handle) {
 /// One that is at work goes when it is done.
 Code graphExecDestroy(GraphExec executable) {
   BEGIN_CALL_IN_CONTEXT(cuGraphExecDestroy, Change);
-  return call->executables.erase(executable) == 1 ? Code::Success : Code::InvalidValue;
+  const auto found = call->executables.find(executable);
+  if (found == call->executables.end())
+    return Code::InvalidValue;
+  found->second->last = nullptr; // a run that has not ended keeps it
+  call->executables.erase(found);
+  return Code::Success;
 }
 
 Code graphDestroy(Graph graph) {
