@@ -173,7 +173,7 @@ protected:
 };
 
 bool isEqual(const AlignedBuffer &a, const AlignedBuffer &b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+  return a.size() == b.size() && (a.size() == 0 || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 void expectSameRun(const Subject &subject) {
