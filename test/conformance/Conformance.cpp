@@ -1,6 +1,6 @@
 //===- Conformance.cpp - one suite for everything that runs programs ---------------===//
 //
-//   conformance PROGRAM.dpx --on=NAME [--seeds=N] [--graph]
+//   conformance PROGRAM.dpx --on=NAME [--seeds=N] [--graph] [--groups]
 //   conformance PROGRAM.dpx --faults
 //
 // Trains the exact model (test/support/ExactModel.h) and compares losses, gradients
@@ -14,13 +14,14 @@
 //   sim        virtual time: nothing is computed, so only that it ends is looked at
 //
 // With --graph, on GPUs, four steps are trained, of which the last three must run as
-// graphs. GPUs made of software must have nothing to report. Prints what is wrong and exits
-// with 1 where something is.
+// graphs. With --groups every transfer stands in a group of its own. GPUs made of software must
+// have nothing to report. Prints what is wrong and exits with 1 where something is.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Faults.h"
 
+#include "test/support/BracketTransfers.h"
 #include "test/support/Subject.h"
 #include "test/support/softrun/SoftRun.h"
 
@@ -114,6 +115,7 @@ struct Options {
   uint64_t seeds = 1;
   bool faults = false;
   bool captures = false;
+  bool groups = false;
 
   const std::map<std::string, Runner> &getRunners() const {
     return captures ? kCapturedRunners : kRunners;
@@ -131,6 +133,8 @@ bool parse(int argc, char **argv, Options &options) {
       options.faults = true;
     else if (argument == "--graph")
       options.captures = true;
+    else if (argument == "--groups")
+      options.groups = true;
     else
       options.program = argument;
   }
@@ -143,7 +147,8 @@ int main(int argc, char **argv) {
   Options options;
   if (!parse(argc, argv, options)) {
     fmt::print(stderr, "usage: conformance PROGRAM.dpx --on=cpu|shuffled|copies|nccl|folded|sim "
-                       "[--seeds=N] | --on=copies|nccl|folded --graph [--seeds=N] | --faults\n");
+                       "[--seeds=N] [--groups] | --on=copies|nccl|folded --graph [--seeds=N] "
+                       "[--groups] | --faults\n");
     return 1;
   }
   Result<program::Program> program = program::readProgramFile(options.program);
@@ -151,6 +156,8 @@ int main(int argc, char **argv) {
     fmt::print(stderr, "{}\n", program.message());
     return 1;
   }
+  if (options.groups)
+    bracketTransfers(*program);
   const Subject subject(options.program, std::move(*program),
                         options.captures ? kCapturedTraining : Subject::getTraining());
   if (options.faults)

@@ -78,6 +78,20 @@ def test_forward_only_captured(tools, on):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+GROUPED_CASES = [("1f1b", 2, 4), ("dualpipe", 4, 8), ("chimera", 4, 6)]
+
+
+@pytest.mark.parametrize("on", SLICE)
+@pytest.mark.parametrize("schedule,ranks,microbatches", GROUPED_CASES)
+def test_transfers_in_groups(tools, schedule, ranks, microbatches, on):
+    """The one kind of command that no schedule of the library has."""
+    program = tools.compile(schedule, ranks, microbatches)
+    seeds = SEEDS if SEEDS and on in DRAWN else SLICE[on]
+    for graph in [[], ["--graph"]] if on in CAPTURED else [[]]:
+        done = conform(program, f"--on={on}", "--groups", f"--seeds={seeds}", *graph)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_only_gpus_capture(tools):
     done = conform(tools.compile("1f1b", 2, 4), "--on=cpu", "--graph")
     assert done.returncode == 1

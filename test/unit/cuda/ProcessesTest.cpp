@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FreePort.h"
+
 #include "dualpipe/Runtime/Processes.h"
 #include "runtime/processes/Connection.h"
 
@@ -13,34 +15,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
 #include <condition_variable>
 #include <future>
 #include <mutex>
-#include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 
 using namespace dualpipe;
 using namespace dualpipe::runtime;
+using namespace dualpipe::test;
 using testing::AnyOf;
 using testing::HasSubstr;
 
 namespace {
-
-/// A port that nobody listens at.
-uint16_t findPort() {
-  const int number = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(number, reinterpret_cast<sockaddr *>(&address), size), 0);
-  EXPECT_EQ(getsockname(number, reinterpret_cast<sockaddr *>(&address), &size), 0);
-  close(number);
-  return ntohs(address.sin_port);
-}
 
 using Body = std::function<void(Processes &)>;
 
@@ -458,7 +446,7 @@ TEST(ProcessesTest, NoThread) {
 }
 
 TEST(ProcessesTest, WhatAllRanksShare) {
-  const program::Program program = test::buildPipelines({.numRanks = 2});
+  const program::Program program = buildPipelines({.numRanks = 2});
   const uint64_t digest = digestShared(program.shared);
   program::SharedInfo other = program.shared;
   other.locations.clear();

@@ -1,5 +1,7 @@
 //===- RendezvousTest.cpp - how processes of a run find each other -----------------===//
 
+#include "FreePort.h"
+
 #include "dualpipe/Runtime/Rendezvous.h"
 
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 
 using namespace dualpipe;
 using namespace dualpipe::runtime;
+using namespace dualpipe::test;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -87,13 +90,6 @@ int listenSomewhere(uint16_t &port) {
   EXPECT_EQ(getsockname(number, reinterpret_cast<sockaddr *>(&address), &size), 0);
   port = ntohs(address.sin_port);
   return number;
-}
-
-/// A port that nobody listens at.
-uint16_t findPort() {
-  uint16_t port = 0;
-  close(listenSomewhere(port));
-  return port;
 }
 
 using Sockets = std::vector<Socket>;

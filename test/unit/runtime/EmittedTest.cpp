@@ -9,6 +9,8 @@
 #include "TestModel.h"
 #include "TestPrograms.h"
 
+#include "test/support/BracketTransfers.h"
+
 #include "dualpipe/Program/Digest.h"
 #include "dualpipe/Runtime/Session.h"
 
@@ -199,22 +201,11 @@ TEST_F(EmittedTest, RunsAsTheProgram) {
   expectSameRun(Subject(buildPipelines({.numRanks = 3, .training = false})));
 }
 
-/// Every send and every receive in a group of its own.
-Program buildWithGroups() {
+TEST_F(EmittedTest, Groups) {
   Program program = buildPipelines({.numRanks = 3});
-  for (RankProgram &rank : program.ranks) {
-    std::vector<Command> commands;
-    for (const Command &command : rank.commands) {
-      if (command.op == CommandOp::Send || command.op == CommandOp::Recv)
-        commands.push_back({CommandOp::Group, command.stream, 1, command.loc});
-      commands.push_back(command);
-    }
-    rank.commands = std::move(commands);
-  }
-  return program;
+  bracketTransfers(program);
+  expectSameRun(Subject(program));
 }
-
-TEST_F(EmittedTest, Groups) { expectSameRun(Subject(buildWithGroups())); }
 
 /// On one rank the forward of micro-batch 2 stands right before the backward of micro-batch 0.
 Program buildWithPair() {

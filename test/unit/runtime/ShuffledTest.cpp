@@ -81,12 +81,8 @@ protected:
 };
 
 TEST_F(ShuffledTest, EveryOrderOfACorrectProgramIsRight) {
-  expectRight({.numRanks = 1});
-  expectRight({.numRanks = 4, .numMicrobatches = 8});
-  expectRight({.numRanks = 3, .numMicrobatches = 6, .splitBackward = true});
-  expectRight({.numRanks = 4, .numMicrobatches = 8, .mirrored = true});
-  expectRight({.numRanks = 2, .numMicrobatches = 4, .vShaped = true});
-  expectRight({.numRanks = 2, .numMicrobatches = 4, .training = false});
+  for (const PipelineOptions &pipelines : kPipelines)
+    expectRight(pipelines);
 }
 
 TEST_F(ShuffledTest, TheSameSeedGivesTheSameOrder) {

@@ -57,6 +57,16 @@ struct PipelineOptions {
   bool vShaped = false;       ///< two stages per rank, the way back over the same ranks
 };
 
+/// One of each kind that they can be combined to.
+inline const std::vector<PipelineOptions> kPipelines = {
+    {.numRanks = 1},
+    {.numRanks = 4, .numMicrobatches = 8},
+    {.numRanks = 3, .numMicrobatches = 6, .splitBackward = true},
+    {.numRanks = 4, .numMicrobatches = 8, .mirrored = true},
+    {.numRanks = 2, .numMicrobatches = 4, .vShaped = true},
+    {.numRanks = 2, .numMicrobatches = 4, .training = false},
+};
+
 /// A whole training step over the ranks, correct in every respect.
 program::Program buildPipelines(const PipelineOptions &options);
 
